@@ -178,6 +178,24 @@ def test_values_are_blocks_of_the_matrices():
                 )
 
 
+ONE_STEP = {
+    "ℰ_φ": (s.E_phi[k + 1, k], s.Delta_phi[k]),
+    "ℰ_ψ*": (s.E_psi.T[k, k + 1], s.Delta_psi[k].T),
+    "K": (s.K[k + 1, k], L[k]),
+    "a product": ((psi @ s.K)[k + 1, j], psi[k + 1, j + 1] @ L[j]),
+}
+
+
+@pytest.mark.parametrize("name", ONE_STEP)
+def test_blocks_of_one_step_reach_the_base(name):
+    """k+1 may be the base: what is proved must not be refuted there."""
+    left, right = ONE_STEP[name]
+    where = k > j if name == "a product" else ()
+    proof = pp.prove(left, right, where=where)
+    assert proof and not proof.counterexample
+    assert pp.prove(left, 2 * right, where=where).counterexample
+
+
 def test_a_value_by_names():
     robot = pp.load("ur5")
     o, q = robot.operators, robot.random(seed=0)

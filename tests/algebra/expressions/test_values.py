@@ -113,7 +113,8 @@ def test_questions():
         and is_strictly_anticausal(s.K.T @ s.psi.T)
         and not is_anticausal(s.mass)
     )
-    assert not is_memoryless(s.phi.inv @ s.phi)  # structure is asked of the form, not of the value
+    assert is_memoryless(s.phi.inv @ s.phi) and is_memoryless((s.I - s.E_phi) @ s.phi)
+    assert is_causal(s.mass @ s.mass.inv @ W) and is_memoryless(s.phi - s.phi)
     assert not is_causal(s.B("tool")) and not is_memoryless(vector("x"))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from psiphi._util.errors import StateError
 from psiphi.algebra.expressions.expression import symbol, vector
-from psiphi.algebra.expressions.letters import LETTERS, frame_letter
+from psiphi.algebra.expressions.letters import LETTERS, STATE_VECTORS, frame_letter
 from psiphi.algebra.expressions.operators import Operators
 from psiphi.algebra.expressions.spaces import ANY, FRAME, JOINT, LINK, ONE
 from psiphi.model.builder.builder import Builder
@@ -236,4 +236,6 @@ def test_frame_letters_hold_any_name(frames, axes):
 
 
 def test_the_glossary_names_every_letter():
-    assert all(letter in s.glossary for letter in LETTERS)
+    first = [line.split()[0] for line in s.glossary.splitlines()]
+    assert {*LETTERS, *(x.word for x in STATE_VECTORS), "B(...)", "mass"} <= set(first)
+    assert all(hasattr(s, name.removesuffix("(...)")) for name in first)

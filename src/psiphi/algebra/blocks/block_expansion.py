@@ -13,7 +13,7 @@ from fractions import Fraction
 from psiphi._util.errors import StateError
 from psiphi.algebra.blocks.block_normal_form import LetterAt, Path, replace_letter
 from psiphi.algebra.blocks.block_normal_form import map_indices as with_indices
-from psiphi.algebra.blocks.block_terms import BlockAt, BlockPoly, Factors, PathSum
+from psiphi.algebra.blocks.block_terms import STEP_BLOCKS, BlockAt, BlockPoly, Factors, PathSum
 from psiphi.algebra.blocks.body_indices import Ancestor, Index, Order
 from psiphi.algebra.expressions.block_structure import MEMORYLESS
 from psiphi.algebra.expressions.expression import Expression
@@ -23,8 +23,6 @@ from psiphi.algebra.expressions.terms import Term, Word, accumulate, multiply
 from psiphi.algebra.rewriting.normal_form import normal_form
 from psiphi.model.model import Model
 
-# letters with blocks at (j+1, j) only: the memoryless letter that is the block; "": I
-STEP_BLOCKS = {"E_phi": "Delta_phi", "E_psi": "Delta_psi", "K": "L", "S": ""}
 # letters with blocks along paths: X(k, j) is φ or ψ from j, or from j + 1, to k
 PATH_BLOCKS = {"phi": ("phi", 0), "psi": ("psi", 0), "Phi": ("phi", 1), "Psi": ("psi", 1)}
 

@@ -14,6 +14,8 @@ from psiphi.algebra.expressions.notation import LATEX, POWER, UNICODE, Notation,
 from psiphi.algebra.expressions.terms import Term
 
 STEPS = {"phi": "Delta_phi", "psi": "Delta_psi"}
+# letters with blocks at (j+1, j) only: the memoryless letter that is the block; "": I
+STEP_BLOCKS = {"E_phi": "Delta_phi", "E_psi": "Delta_psi", "K": "L", "S": ""}
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,13 @@ from fractions import Fraction
 import numpy as np
 
 from psiphi._util.array_types import Numbers
-from psiphi.algebra.blocks.block_terms import STEPS, BlockAt, Factors, PathSum
+from psiphi._util.errors import StateError
+from psiphi.algebra.blocks.block_terms import STEP_BLOCKS, STEPS, BlockAt, Factors, PathSum
 from psiphi.algebra.blocks.body_indices import Index
 from psiphi.algebra.dense.dense_value import evaluate
 from psiphi.algebra.expressions import terms
+from psiphi.algebra.expressions.letters import Letter
+from psiphi.algebra.expressions.notation import UNICODE
 from psiphi.algebra.expressions.spaces import JOINT, LINK, Space
 from psiphi.algebra.expressions.terms import Term
 from psiphi.model.model import Model
@@ -78,15 +81,21 @@ class BlockNumbers:
     def _block_value(self, x: BlockAt, bodies: Mapping[str, int]) -> np.ndarray:
         """A block of a term.
 
-        Of blocks of the base only φ(k+1,j) = φ(k+1,k) φ(k,j) is nonzero, for a root k; also with ψ.
+        Of blocks of the base, with a root k, those of φ, ψ and the letters of one step are nonzero:
+        φ(k+1,j) = φ(k+1,k) φ(k,j), ℰ_φ(k+1,k) = Δ_φ(k), K(k+1,k) = L(k). Those of products have no
+        value.
         """
         row, col = self.body(x.row, bodies), self.body(x.col, bodies)
         spaces = terms.spaces(x.term)
         if row >= 0 and col >= 0:
             entries = [self._range(s, body) for s, body in zip(spaces, (row, col), strict=True)]
             return self._matrix(x.term)[np.ix_(*entries)]
-        name = x.term.args[0] if x.term.op == "letter" else None
-        if name is None or name.bare not in STEPS or (row == -1) == name.starred:
+        if x.term.op != "letter":
+            raise StateError(f"{x.show(UNICODE)} is a block of the base", "take blocks of bodies")
+        name = x.term.args[0]
+        if name.bare in STEP_BLOCKS and row != col:
+            return self._step_value(name, *((row, col) if name.starred else (col, row)))
+        if name.bare not in STEPS or (row == -1) == name.starred:
             return np.zeros(
                 [self._range(s, body).size for s, body in zip(spaces, (row, col), strict=True)]
             )
@@ -100,6 +109,18 @@ class BlockNumbers:
         outer = np.arange(6 * root, 6 * root + 6)
         path = step[np.ix_(outer, outer)] @ whole[np.ix_(outer, self._range(LINK, body))]
         return path.T if name.starred else path
+
+    def _step_value(self, name: Letter, lower: int, upper: int) -> np.ndarray:
+        """ℰ_φ(0,k) = Δ_φ(k), K(0,k) = L(k), ..., at the base 0 and a root k; zero elsewhere."""
+        cols = terms.spaces(terms.letter_term(name.bare))[1]
+        rows, own = self._range(LINK, lower), self._range(cols, lower)
+        if upper >= 0 or lower < 0 or self.model.parent[lower] >= 0:
+            block = np.zeros((6, own.size))
+        elif step := STEP_BLOCKS[name.bare]:
+            block = self._matrix(terms.letter_term(step))[np.ix_(rows, own)]
+        else:
+            block = np.eye(6)
+        return block.T if name.starred else block
 
     def _matrix(self, term: Term) -> np.ndarray:
         if term not in self.cache:

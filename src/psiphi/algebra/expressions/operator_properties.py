@@ -15,13 +15,28 @@ from psiphi.algebra.expressions import terms
 from psiphi.algebra.expressions.block_structure import INWARD, OUTWARD, SAME
 from psiphi.algebra.expressions.expression import Expression
 from psiphi.algebra.expressions.spaces import ANY, JOINT, LINK
+from psiphi.algebra.rewriting.normal_form import normal_form
+from psiphi.algebra.rewriting.work_budget import TooLarge, limit_work
+
+SECONDS = 1.0  # budget of the normal form
 
 
 def _has_structure(op: Expression, *allowed: str) -> bool:
-    """True if its blocks are nonzero in the allowed relations only; False for frame spaces."""
-    return {op.rows, op.cols} <= {LINK, JOINT, ANY} and terms.structure(op.term).relations <= set(
-        allowed
-    )
+    """True if its blocks are nonzero in the allowed relations only; False for frame spaces.
+
+    The expression as written may be enough; otherwise its normal form is asked.
+    """
+    if not {op.rows, op.cols} <= {LINK, JOINT, ANY}:
+        return False
+    if terms.structure(op.term).relations <= set(allowed):
+        return True
+    try:
+        with limit_work(SECONDS):
+            words = normal_form(op)[0]
+    except TooLarge:
+        return False
+    products = (terms.product(*map(terms.letter_term, word)) for word in words)
+    return all(terms.structure(x).relations <= set(allowed) for x in products)
 
 
 def is_memoryless(op: Expression) -> bool:

@@ -129,8 +129,10 @@ class Operators:
 
     @property
     def glossary(self) -> str:
-        """The letters, one per line."""
-        return "\n".join(f"{x:12} {x.symbol:6} {x.row.meaning}" for x in LETTERS.values())
+        """The letters and vectors, one per line, and what is made of them."""
+        letters = [(x, x.symbol, x.row.meaning) for x in LETTERS.values()]
+        vectors = [(x.word, x.symbol, x.row.meaning) for x in STATE_VECTORS]
+        return "\n".join(f"{a:12} {b:6} {c}" for a, b, c in (*letters, *vectors, *NAMED))
 
     def __getattr__(self, name: str) -> Expression:
         if name.endswith("_dot") and name.removesuffix("_dot") in (
@@ -151,6 +153,13 @@ class Operators:
 
 
 DERIVED = ("mass", "mass_half")
+NAMED = (  # methods and properties, for the glossary
+    ("B(...)", "B", "wrenches on frames -> forces on links; B* maps velocities"),
+    ("J(...)", "J", "B* φ* H*: the Jacobian of frames"),
+    ("mass", "ℳ", "H φ M φ* H* + rotor inertia: the mass matrix"),
+    ("mass_half", "m", "m m* = ℳ"),
+    ("coriolis", "C", "the Coriolis matrix: dℳ/dt - 2 C is skew"),
+)
 
 
 class StateAttributeError(StateError, AttributeError):

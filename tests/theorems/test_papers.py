@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import psiphi as pp
+from psiphi.compiler.sweeps.interpreter import interpret
 from tests.pages import ROOT
+from tests.soundness.oracle import STEP, Oracle
 
 ARMS = ("iiwa14", "stanford_arm")  # a chain of revolute joints; one that slides, with rotors
 
@@ -30,6 +32,139 @@ def test_newton_euler_in_two_recursions(arm, rng):
     assert np.allclose(
         H @ f.ravel() + rotors * a, arm.inverse_dynamics(q, v, a), rtol=1e-10, atol=1e-10
     )
+
+
+def letters(o: Oracle, *names: str) -> list[np.ndarray]:
+    """Matrices of an oracle that shares no code with psiphi."""
+    return [o[name].m for name in names]
+
+
+def bias_torque(o: Oracle) -> np.ndarray:
+    """C = H phi (M phi* a + b), gravity included: S0 (3.18), S1 (38)."""
+    H, phi, M, a, b = letters(o, "H", "phi", "M", "a", "b")
+    return (H @ phi @ (M @ phi.T @ a + b)).ravel()
+
+
+def test_link_and_tip_accelerations_of_fd2(arm, rng):
+    """S0 (5.5)-(5.7): alpha = psi* H* D^-1 W T' + phi* a, alpha(0) = B* alpha + a(0)."""
+    q, v, tau = arm.random(rng), *rng.standard_normal((2, arm.nv))
+    o, tip = Oracle(arm, q, v), arm.frames["tool"]
+    H, phi, psi, D, K, a = letters(o, "H", "phi", "psi", "D", "K", "a")
+    W = np.eye(arm.nv) - H @ psi @ K
+    nu = np.linalg.solve(D, W @ (tau - bias_torque(o)))
+    alpha = psi.T @ H.T @ nu + (phi.T @ a).ravel()
+    found = arm.forward_dynamics_details(q, v, tau, "FD2")
+    near = dict(rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(found["a"], W.T @ nu, **near)
+    np.testing.assert_allclose(found["link_accelerations"].ravel(), alpha, **near)
+    w, R = o.V[tip.body][:3], o.poses[tip.body][0]
+    turn = np.cross(w, np.cross(w, tip.pose.translation))
+    bias = np.concatenate([np.zeros(3), R @ turn + arm.gravity_vector])
+    np.testing.assert_allclose(
+        arm.frame_acceleration(q, v, found["a"], "tool"),
+        o.B(("tool",), "world").m.T @ alpha + bias,
+        **near,
+    )
+
+
+def printed_fd(o: Oracle, method: str, tau: np.ndarray) -> np.ndarray:
+    """Joint accelerations by the equations of S0 FD1, FD3, FD4, with the letters of an oracle."""
+    names = ("H", "phi", "psi", "D", "K", "G", "P", "M", "E_phi", "a", "b")
+    H, phi, psi, D, K, G, P, M, E, a, b = letters(o, *names)
+    a, b = a.ravel(), b.ravel()
+    n, links = len(tau), len(a)
+    if method == "FD1":  # (4.19)-(4.22), body by body: tip to base, base to tip
+        rest, L = tau - bias_torque(o), E @ G
+        z, lam = np.zeros(links), np.zeros(links)
+        for _ in range(n):  # each pass reaches one body further
+            z = E @ z - L @ (H @ z) + L @ rest  # (4.20)
+        nu = np.linalg.solve(D, rest - H @ z)
+        for _ in range(n):
+            lam = E.T @ lam - H.T @ (L.T @ lam) + H.T @ nu  # (4.22)
+        return nu - L.T @ lam
+    W, I = np.eye(n) - H @ psi @ K, np.eye(links)
+    if method == "FD3":
+        zeta = phi.T @ a  # (5.8)
+        return W.T @ np.linalg.solve(D, tau - H @ psi @ (K @ tau + M @ zeta + b))  # (5.9), (5.10)
+    tilde = psi - I  # (5.11)
+    nu = np.linalg.solve(D, W @ tau - H @ tilde @ P @ a - H @ psi @ b)  # (5.14)
+    return W.T @ nu - K.T @ psi.T @ (I - G @ H).T @ a - G.T @ a  # (5.15)
+
+
+@pytest.mark.parametrize("method", ["FD1", "FD3", "FD4"])
+def test_forward_dynamics_as_printed(arm, method, rng):
+    """S0 (4.17)-(4.22), (5.8)-(5.10), (5.14), (5.15): each algorithm is its equations."""
+    q, v, tau = arm.random(rng), *rng.standard_normal((2, arm.nv))
+    source = arm.function(method).source
+    found = interpret(source.program, source.tree, q, v, tau)[0]
+    want = printed_fd(Oracle(arm, q, v), method, tau)
+    np.testing.assert_allclose(found, want, rtol=1e-8, atol=1e-8)
+
+
+def test_standard_equations(arm, rng):
+    """S1 (33) V x; (34), (35) the rate of xi = (I + H phi K)* v; (37), (38) tau = M a + H phi M
+    phi* a + H phi b."""
+    q, v, tau = arm.random(rng), *rng.standard_normal((2, arm.nv))
+    o = Oracle(arm, q, v)
+    mass, C = o["mass"].m, bias_torque(o)
+    a = np.linalg.solve(mass, tau - C)
+    near = dict(rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(arm.forward_dynamics(q, v, tau), a, **near)
+    np.testing.assert_allclose(arm.inverse_dynamics(q, v, a), mass @ a + C, **near)
+    spin = arm.operators.spin.dense(q, v)
+    for k, V in enumerate(o.V):
+        w, x = (np.cross(u, np.eye(3)).T for u in (V[:3], V[3:]))
+        block = np.block([[w, np.zeros((3, 3))], [x, w]])  # on motions; (33) is minus its adjoint
+        np.testing.assert_allclose(spin[6 * k : 6 * k + 6, 6 * k : 6 * k + 6], block, atol=1e-12)
+    here, there = (x["H"].m @ x["phi"].m @ x["K"].m for x in (o, o.moving))
+    factor = np.eye(arm.nv) + here
+    form = arm.diagonalised.unnormalised
+    np.testing.assert_allclose(form.velocities(q, v), factor.T @ v, **near)
+    rate = there.imag.T / STEP @ v + factor.T @ a
+    np.testing.assert_allclose(form.forward_dynamics(q, factor.T @ v, tau), rate, **near)
+
+
+def test_velocities_outward_forces_inward(arm, rng):
+    """S2 (4.4)-(4.10), (5.1)-(5.16): Newton and Euler link by link, in vectors of three."""
+    q, v, a = arm.random(rng), *rng.standard_normal((2, arm.nv))
+    o, g = Oracle(arm, q, v), arm.gravity_vector
+    w, dw, dv, lam = {-1: np.zeros(3)}, {-1: np.zeros(3)}, {-1: -g}, {-1: np.zeros(6)}
+    places = {-1: np.zeros(3)} | {k: p for k, (_, p) in enumerate(o.poses)}
+    for k, joint in enumerate(arm.joints):  # outward, in world axes
+        R, p = o.poses[k]
+        turn, slide = (R @ o.maps[k][i : i + 3] for i in (0, 3))
+        u, du, inner = v[joint.v_slice], a[joint.v_slice], joint.parent
+        arm_k = p - places[inner]
+        w[k] = w[inner] + turn @ u  # (5.10)
+        dw[k] = dw[inner] + turn @ du + np.cross(w[inner], turn @ u)  # (5.14)
+        moved = np.cross(dw[inner], arm_k) + np.cross(w[inner], np.cross(w[inner], arm_k))
+        dv[k] = dv[inner] + moved + slide @ du + 2 * np.cross(w[inner], slide @ u)  # (5.12)
+    alpha = [np.concatenate([R.T @ dw[k], R.T @ dv[k]]) for k, (R, _) in enumerate(o.poses)]
+    near = dict(rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(arm.link_accelerations(q, v, a), alpha, **near)
+    for k, joint in enumerate(arm.joints):  # (5.4)-(5.6): derivatives of body coordinates
+        own = o.maps[k] @ v[joint.v_slice]
+        plus = o.V[k] - own  # V+
+        eta = [*np.cross(plus[:3], own[:3]), *(np.cross(plus[3:], own[:3]))]
+        eta[3:] += np.cross(plus[:3], own[3:])  # a joint that slides
+        inner = lam[-1] if joint.parent < 0 else o.phi(joint.parent, k).T @ lam[joint.parent]
+        lam[k] = inner + o.maps[k] @ a[joint.v_slice] + eta
+        R, V = o.poses[k][0], o.V[k]
+        body = [*(R.T @ dw[k]), *(R.T @ (dv[k] + g) - np.cross(V[:3], V[3:]))]
+        np.testing.assert_allclose(lam[k], body, **near)
+    f, n = np.zeros((2, arm.nv, 3))
+    for k in reversed(range(arm.nv)):  # inward: (4.5), (4.6)
+        body, (R, p) = arm.bodies[k], o.poses[k]
+        c = R @ body.com
+        force = body.mass * (dv[k] + np.cross(dw[k], c) + np.cross(w[k], np.cross(w[k], c)))
+        inertia = R @ body.inertia @ R.T
+        f[k] += force
+        n[k] += inertia @ dw[k] + np.cross(w[k], inertia @ w[k]) + np.cross(c, force)
+        if (inner := arm.joints[k].parent) >= 0:
+            f[inner] += f[k]
+            n[inner] += n[k] + np.cross(p - places[inner], f[k])
+    want = [np.concatenate([R.T @ n[k], R.T @ f[k]]) for k, (R, _) in enumerate(o.poses)]
+    np.testing.assert_allclose(arm.joint_forces(q, v, a), want, rtol=1e-8, atol=1e-8)
 
 
 def test_composite_bodies(arm, rng):
@@ -126,6 +261,35 @@ def test_two_arms_joined_at_their_tips(rng):
     push = np.concatenate([np.zeros(3), f])
     joined = two.forward_dynamics(q, v, tau, f_ext={"one/tool": push, "two/tool": -push})
     assert np.allclose(pair.forward_dynamics(q, v, tau), joined, rtol=1e-8, atol=1e-8)
+
+
+def test_two_arms_with_one_rigid_tip(rng):
+    """S3 (21)-(26) as printed, with wrenches of six numbers: f(0) = Lambda_c (alpha_2f - alpha_1f),
+    with the letters of an oracle that shares no code."""
+    arm = pp.load("puma560")
+    q1, q2 = np.array([[0.2, -0.8, 0.5, 0.3, 0.7, -0.2], [-0.4, -0.5, 0.9, -0.3, 0.4, 0.6]])
+    base = arm.frame_pose(q1, "tool") @ np.linalg.inv(arm.frame_pose(q2, "tool"))
+    tips = ("one/tool", "two/tool")
+    pair = pp.connect({"one": arm, "two": (arm, base)}, [pp.Loop("weld", *tips)])
+    q = np.concatenate([q1, q2])
+    v, tau = pair.project(q, rng.standard_normal(12))[1], rng.standard_normal(12)
+    o = Oracle(pair.robot, q, v)
+    free = np.linalg.solve(o["mass"].m, tau - bias_torque(o))  # (24)
+
+    def jacobian(o, tip):
+        return (o["H"].m @ o["phi"].m @ o.B((tip,), "world").m).T
+
+    J = [jacobian(o, tip) for tip in tips]
+    alpha = [
+        own @ free + jacobian(o.moving, tip).imag @ v / STEP
+        for own, tip in zip(J, tips, strict=True)
+    ]  # (25)
+    compliance = sum(own @ np.linalg.solve(o["mass"].m, own.T) for own in J)
+    f = np.linalg.solve(compliance, alpha[1] - alpha[0])  # (26)
+    a, forces = pair.forward_dynamics(q, v, tau, forces=True)
+    want = free + np.linalg.solve(o["mass"].m, (J[0] - J[1]).T @ f)  # (21), (23)
+    np.testing.assert_allclose(a, want, rtol=1e-7, atol=1e-7 * np.abs(want).max())
+    np.testing.assert_allclose(forces[0], -f, rtol=1e-7, atol=1e-7 * np.abs(f).max())
 
 
 def test_mobile_base(rng):

@@ -1,5 +1,7 @@
 """Normal forms are the algorithms of the papers; derivations say how; what is not known is said."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -172,6 +174,25 @@ def test_failures_say_what_they_know():
         assert not wrong and wrong.counterexample is not None
     assert prove(tau.T @ v, v.T @ tau).counterexample is None
     assert "the value is" in str(prove(tau.T @ s.D @ tau, 2 * tau.T @ s.D @ tau))
+
+
+@pytest.mark.parametrize("rotors", [False, True])
+def test_inverses_cancel_before_they_are_multiplied_out(rotors):
+    """Projections of closed chains, for Jc = J1 - J2 and Pi = M^-1 Jc* (Jc M^-1 Jc*)^-1 Jc M^-1:
+    Pi M Pi = Pi, S4 (6.21); (W M F)^-1 = W M^-1 F with F = W^-1."""
+    s = Operators(random_tree(3, 8, armature=rotors, forest=True))
+    J, M_inv = s.J("tool") - s.J("elbow"), s.mass.inv
+    X = J @ M_inv @ J.T
+    Pi, N = M_inv @ J.T @ X.inv @ J @ M_inv, s.I - M_inv @ J.T @ X.inv @ J
+    W, F = s.I - s.H @ s.psi @ s.K, s.I + s.H @ s.phi @ s.K
+    start = time.process_time()
+    proof = prove(Pi @ s.mass @ Pi, Pi)
+    assert proof and proof.assumes and "X⁻¹ X = I" in str(proof)
+    assert prove(N @ N, N) and prove(J @ N, 0) and prove(N @ Pi, 0)
+    assert prove((W @ s.mass @ F).inv, W @ M_inv @ F)
+    wrong = prove(Pi @ s.mass @ Pi, 2 * Pi), prove((W @ s.mass @ F).inv, F @ M_inv @ W)
+    assert not any(wrong) and all(proof.counterexample for proof in wrong)
+    assert time.process_time() - start < 10.0
 
 
 def test_prove_checks_what_it_gets():

@@ -126,16 +126,17 @@ def test_code_of_longer_arms_is_no_longer(small_is_large):
 
 
 def test_a_matrix_of_frames_is_loops(small_is_large):
+    """Of frames of several bodies: columns in stages; of one frame: one program of loops."""
     robot = pp.robots.chain(6)
     s, q = robot.operators, robot.random(seed=0)
-    compliance = s.J("tool") @ s.mass.inv @ s.J("tool").T
+    J, one = s.J("tool", robot.joints[2].name), s.J("tool")
+    compliance = J @ s.mass.inv @ J.T
     made = staged(Equation({"X": compliance}, robot))
     np.testing.assert_allclose(
         run_staged(made, q[None])[0][0], compliance.dense(q), rtol=1e-9, atol=1e-9
     )
-    np.testing.assert_allclose(
-        pp.function(compliance)(q), compliance.dense(q), rtol=1e-9, atol=1e-9
-    )
+    for e in (compliance, one @ s.mass.inv @ one.T, one @ one.T):
+        np.testing.assert_allclose(pp.function(e)(q), e.dense(q), rtol=1e-9, atol=1e-9)
 
 
 def test_stages_are_written_out_for_those_without_loops(small_is_large):

@@ -39,11 +39,45 @@ class FactoredStep:
 def factored_steps(expression: Expression, inverse: Inverse) -> list[FactoredStep]:
     """The steps that apply, in order; `inverse` returns (t⁻¹, source) for t, or None."""
     done: list[FactoredStep] = []
-    while len(done) < MAX_STEPS and (found := _next_step(expression.term, inverse)):
+    while len(done) < MAX_STEPS and (
+        found := _next_cancellation(expression.term) or _next_step(expression.term, inverse)
+    ):
         after = Expression(found[0], expression.model)
         done.append(FactoredStep(found[1], found[2], expression, after))
         expression = after
     return done
+
+
+def cancelled(term: Term) -> Term:
+    """The term without products X⁻¹ X and X X⁻¹, as far as they are written out."""
+    while found := _next_cancellation(term):
+        term = found[0]
+    return term
+
+
+def _next_cancellation(term: Term) -> FoundStep:
+    """X⁻¹ X = I = X X⁻¹ in a product, a sum or a multiple; X is a factor or several."""
+    if term.op not in ("product", "sum", "scale"):
+        return None
+    for i, x in enumerate(term.args):
+        if isinstance(x, Term) and (found := _next_cancellation(x)):
+            return REBUILD[term.op](*term.args[:i], found[0], *term.args[i + 1 :]), *found[1:]
+    return _cancel_factors(term.args) if term.op == "product" else None
+
+
+def _cancel_factors(factors: tuple[Term, ...]) -> FoundStep:
+    for i, x in enumerate(factors):
+        if x.op != "inverse":
+            continue
+        inner = x.args[0]
+        pattern = inner.args if inner.op == "product" else (inner,)
+        n = len(pattern)
+        for start in (i + 1, i - n):
+            if start >= 0 and factors[start : start + n] == pattern:
+                low, high = min(i, start), max(i + 1, start + n)
+                rest = product(*factors[:low], *factors[high:])
+                return rest, f"{UNICODE.text(Term('product', factors[low:high]))} → I", "X⁻¹ X = I"
+    return None
 
 
 def _next_step(term: Term, inverse: Inverse) -> FoundStep:

@@ -28,7 +28,7 @@ from psiphi.algebra.expressions.terms import (
 )
 from psiphi.algebra.rewriting.completion import complete
 from psiphi.algebra.rewriting.derivation import Chain, Derivation
-from psiphi.algebra.rewriting.factored_steps import factored_steps
+from psiphi.algebra.rewriting.factored_steps import cancelled, factored_steps
 from psiphi.algebra.rewriting.known_inverses import known_inverses, ratio
 from psiphi.algebra.rewriting.rewrite_rules import (
     Application,
@@ -78,6 +78,7 @@ class Normalizer:
 
     def polynomial(self, term: Term) -> Poly:
         """The term, multiplied out; long products are reduced on the way."""
+        term = cancelled(term) if self.proving else term
         return expand(term, inverses_as_letters(self.inverted), self._simplify)
 
     def _simplify(self, p: Poly) -> Poly:
@@ -106,9 +107,12 @@ class Normalizer:
 
     def _product_inverse(self, term: Term) -> tuple[Term, str] | None:
         """(t u)⁻¹ = u⁻¹ t⁻¹, if t and u are square and their inverses are known."""
-        if term.op != "product" or not all(compatible(*spaces(x)) for x in term.args):
+        if term.op != "product":
             return None
-        known = [self.known_inverse(self.reduce(self.polynomial(x))) for x in term.args]
+        factors = square_factors(term)
+        if len(factors) < 2 or not all(compatible(*spaces(x)) for x in factors):
+            return None
+        known = [self.known_inverse(self.reduce(self.polynomial(x))) for x in factors]
         inverted = [x[0] for x in reversed(known) if x is not None]
         return (product(*inverted), "(A B)⁻¹ = B⁻¹ A⁻¹") if len(inverted) == len(known) else None
 
@@ -191,6 +195,16 @@ class Normalizer:
         """The letters inv:n in polynomials, with the expressions that are inverted."""
         left_over = {x.bare for poly in polys for word in poly for x in word}
         return {letter: inner for letter, inner in self.opaque.items() if letter in left_over}
+
+
+def square_factors(term: Term) -> list[Term]:
+    """A product, cut where the space between two factors is that of the whole."""
+    outer, parts = spaces(term)[0], []
+    for x in term.args:
+        if not parts or spaces(x)[0] == outer:
+            parts.append([])
+        parts[-1].append(x)
+    return [product(*part) for part in parts]
 
 
 def normalizer(

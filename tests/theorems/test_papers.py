@@ -67,38 +67,53 @@ def test_link_and_tip_accelerations_of_fd2(arm, rng):
     )
 
 
-def printed_fd(o: Oracle, method: str, tau: np.ndarray) -> np.ndarray:
-    """Joint accelerations by the equations of S0 FD1, FD3, FD4, with the letters of an oracle."""
+def printed_fd(o: Oracle, method: str, tau: np.ndarray) -> dict[str, np.ndarray]:
+    """The results of S0 FD1 to FD4 by their equations, with the letters of an oracle."""
     names = ("H", "phi", "psi", "D", "K", "G", "P", "M", "E_phi", "a", "b")
     H, phi, psi, D, K, G, P, M, E, a, b = letters(o, *names)
     a, b = a.ravel(), b.ravel()
     n, links = len(tau), len(a)
-    if method == "FD1":  # (4.19)-(4.22), body by body: tip to base, base to tip
+    if method in ("FD1", "FD2"):  # (4.19)-(4.22), body by body: tip to base, base to tip
         rest, L = tau - bias_torque(o), E @ G
         z, lam = np.zeros(links), np.zeros(links)
         for _ in range(n):  # each pass reaches one body further
             z = E @ z - L @ (H @ z) + L @ rest  # (4.20)
-        nu = np.linalg.solve(D, rest - H @ z)
+        epsilon = rest - H @ z
+        nu = np.linalg.solve(D, epsilon)
         for _ in range(n):
             lam = E.T @ lam - H.T @ (L.T @ lam) + H.T @ nu  # (4.22)
-        return nu - L.T @ lam
+        found = {"a": nu - L.T @ lam, "T": rest, "z": z, "epsilon": epsilon, "nu": nu, "lam": lam}
+        zeta = phi.T @ a
+        more = {"zeta": zeta, "link_accelerations": lam + zeta}  # (4.22b)
+        return found | (more if method == "FD2" else {})
     W, I = np.eye(n) - H @ psi @ K, np.eye(links)
     if method == "FD3":
         zeta = phi.T @ a  # (5.8)
-        return W.T @ np.linalg.solve(D, tau - H @ psi @ (K @ tau + M @ zeta + b))  # (5.9), (5.10)
+        z = psi @ (K @ tau + M @ zeta + b)
+        epsilon = tau - H @ z  # (5.9)
+        nu = np.linalg.solve(D, epsilon)
+        own = {"zeta": zeta, "z": z, "epsilon": epsilon, "nu": nu, "lam": psi.T @ H.T @ nu}
+        return {"a": W.T @ nu, **own}  # (5.10)
     tilde = psi - I  # (5.11)
     nu = np.linalg.solve(D, W @ tau - H @ tilde @ P @ a - H @ psi @ b)  # (5.14)
-    return W.T @ nu - K.T @ psi.T @ (I - G @ H).T @ a - G.T @ a  # (5.15)
+    z = psi @ K @ tau + tilde @ P @ a + psi @ b  # (5.16)
+    alpha = psi.T @ H.T @ nu + psi.T @ (I - G @ H).T @ a  # (5.17)
+    own = {"z": z, "epsilon": tau - H @ z, "nu": nu, "link_accelerations": alpha}
+    return {"a": W.T @ nu - K.T @ psi.T @ (I - G @ H).T @ a - G.T @ a, **own}  # (5.15)
 
 
-@pytest.mark.parametrize("method", ["FD1", "FD3", "FD4"])
+@pytest.mark.parametrize("method", ["FD1", "FD2", "FD3", "FD4"])
 def test_forward_dynamics_as_printed(arm, method, rng):
-    """S0 (4.17)-(4.22), (5.8)-(5.10), (5.14), (5.15): each algorithm is its equations."""
+    """S0 (4.17)-(4.22), (5.8)-(5.10), (5.14)-(5.17): each algorithm is its equations, and returns
+    what they name."""
     q, v, tau = arm.random(rng), *rng.standard_normal((2, arm.nv))
     source = arm.function(method).source
-    found = interpret(source.program, source.tree, q, v, tau)[0]
+    found = interpret(source.program, source.tree, q, v, tau)
     want = printed_fd(Oracle(arm, q, v), method, tau)
-    np.testing.assert_allclose(found, want, rtol=1e-8, atol=1e-8)
+    assert [arg.name for arg in source.outputs] == list(want)
+    for x, (name, y) in zip(found, want.items(), strict=True):
+        near = 1e-8 * (1.0 + np.abs(y).max())
+        np.testing.assert_allclose(np.ravel(x), y, rtol=1e-8, atol=near, err_msg=name)
 
 
 def test_standard_equations(arm, rng):

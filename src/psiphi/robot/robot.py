@@ -211,8 +211,11 @@ class Robot(FrameMethods):
 
         Every method: the joint accelerations `a` (..., nv).
 
-        FD2, FD4: `link_accelerations` (..., bodies, 6), [w'; v'] of link origins in link axes,
-        minus gravity.
+        FD1 to FD4: the quantities of S0 (4.17)-(5.17). Over joints: `epsilon` (innovations), `nu` =
+        D^-1 epsilon and, of FD1 and FD2, `T` = tau - C v - g. Over links (..., bodies, 6), at link
+        origins in link axes: `z` and, except FD4, `lam` = psi* H* nu; of FD2 and FD3 `zeta` = phi*
+        a. FD2, FD4: `link_accelerations` alpha, [w'; v'] of link origins in link axes, minus
+        gravity.
 
         kalman: the quantities of S2 (8.2)-(8.13). Over joints (..., nv): `innovations` e- = tau -
         H z-, `residuals` e+ = D^-1 e-. Over links (..., bodies, 6), at link origins in link axes:

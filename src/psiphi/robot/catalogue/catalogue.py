@@ -81,35 +81,43 @@ def innovation_operator(s: Operators) -> Expression:
 
 
 def _fd1(s: Operators, subtract_f_ext, _) -> Results:
+    """S0 (4.17)-(4.22)."""
     W, torque = (
         innovation_operator(s),
         tau - s.H @ s.phi @ subtract_f_ext(s.M @ s.phi.T @ s.a + s.b),
     )
-    return {"a": W.T @ s.D.inv @ W @ torque}
+    z, epsilon = s.psi @ s.K @ torque, W @ torque
+    nu = s.D.inv @ epsilon
+    own = {"T": torque, "z": z, "epsilon": epsilon, "nu": nu, "lam": s.psi.T @ s.H.T @ nu}
+    return {"a": W.T @ s.D.inv @ W @ torque, **own}
 
 
-def _fd2(s: Operators, subtract_f_ext, _) -> Results:
-    W, torque = (
-        innovation_operator(s),
-        tau - s.H @ s.phi @ subtract_f_ext(s.M @ s.phi.T @ s.a + s.b),
-    )
-    nu = s.D.inv @ W @ torque
-    return {"a": W.T @ nu, "link_accelerations": s.psi.T @ s.H.T @ nu + s.phi.T @ s.a}
+def _fd2(s: Operators, subtract_f_ext, target) -> Results:
+    """S0 (5.5)-(5.7)."""
+    found = _fd1(s, subtract_f_ext, target)
+    zeta = s.phi.T @ s.a
+    return {**found, "zeta": zeta, "link_accelerations": found["lam"] + zeta}
 
 
 def _fd3(s: Operators, subtract_f_ext, _) -> Results:
+    """S0 (5.8)-(5.10)."""
     zeta = s.phi.T @ s.a
-    return {
-        "a": innovation_operator(s).T
-        @ s.D.inv
-        @ (tau - s.H @ s.psi @ (s.K @ tau + subtract_f_ext(s.M @ zeta + s.b)))
-    }
+    z = s.psi @ (s.K @ tau + subtract_f_ext(s.M @ zeta + s.b))
+    epsilon = tau - s.H @ z
+    nu = s.D.inv @ epsilon
+    own = {"zeta": zeta, "z": z, "epsilon": epsilon, "nu": nu, "lam": s.psi.T @ s.H.T @ nu}
+    return {"a": innovation_operator(s).T @ nu, **own}
 
 
 def _fd4(s: Operators, subtract_f_ext, _) -> Results:
-    nu = s.D.inv @ (tau - s.H @ s.psi @ (s.K @ tau + subtract_f_ext(s.P @ s.a + s.b)))
+    """S0 (5.13)-(5.17). The recursion runs on z + P a and nu - G* a."""
+    inner = s.psi @ (s.K @ tau + subtract_f_ext(s.P @ s.a + s.b))
+    nu = s.D.inv @ (tau - s.H @ inner)
     alpha = s.psi.T @ (s.H.T @ nu + s.a)
-    return {"a": nu - s.K.T @ alpha, "link_accelerations": alpha}
+    z = inner - s.P @ s.a  # (5.16)
+    epsilon = tau - s.H @ z
+    own = {"z": z, "epsilon": epsilon, "nu": s.D.inv @ epsilon, "link_accelerations": alpha}
+    return {"a": nu - s.K.T @ alpha, **own}
 
 
 def kalman_smoother(s: Operators, y: Expression, xi: Expression, eta: Expression) -> Results:

@@ -33,6 +33,8 @@ def test_proofs_on_a_robot():
     assert pp.prove((V @ W).dot(), 0 * s.D)
     assert pp.prove((s.psi @ (s.I - s.E_psi)).dot(), 0)
     assert pp.prove(s.lambda_dot - s.P_dot, s.Omega_d @ s.P + (s.Omega_d @ s.P).T)
+    assert pp.prove(s.P.dot("next"), s.lambda_dot), "S1 (18), (20)"
+    assert pp.prove((s.Delta_phi @ s.G).dot(), s.Delta_phi @ s.G.dot("next")), "S1 (7)"
     assert not pp.prove(s.P_dot, s.lambda_dot), (
         "the two derivatives differ by the joint's own motion"
     )

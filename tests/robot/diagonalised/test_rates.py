@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import psiphi as pp
 from psiphi.algebra.dense.dense_letters import DenseLetters
 from psiphi.algebra.derivatives.time_derivative import RATES, table
+from psiphi.algebra.expressions.force_motion_duality import ends
 from psiphi.algebra.expressions.operators import Operators
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.passes import frame, moves_inertia, program
@@ -62,6 +63,31 @@ def test_in_inertial_axes(make):
         if name != "I" and not letter.term.args[0].row.mixed_axes:
             want = slope(lambda t, x=letter: turned(x, model.integrate(q, t * v)))
             close(turned(letter.dot("inertial"), q, v), want, name)
+
+
+@EACH
+def test_seen_from_the_next_frame(make):
+    """S1 (7), (18)-(20): d/dt of the components in the axes of the joint's inboard side, where
+    forces are Δ_φ f and motions Δ_φ⁻* V; λ̇ is that of P."""
+    model = make()
+    s, (q, v, *_) = Operators(model), random_state(model, 3)
+
+    def seen(e, q, rates=None):
+        X, shift, sides = e.dense(q, rates), s.Delta_phi.dense(q), ends(e.term)
+        back = np.linalg.inv(shift)
+        if e.rows.name == "link":
+            X = (shift if sides.value(sides.gives) == "force" else back.T) @ X
+        if e.cols.name == "link":
+            X = X @ (back if sides.value(sides.takes) == "force" else shift.T)
+        return X
+
+    for name in ("M", "P", "P_plus", "G", "H", "tau_bar", "E_phi", "psi", "Om", "D"):
+        letter = getattr(s, name)
+        want = slope(lambda t, x=letter: seen(x, model.integrate(q, t * v)))
+        close(seen(letter.dot("next"), q, v), want, name)
+    close(s.P.dot("next").dense(q, v), s.lambda_dot.dense(q, v), "λ̇")
+    with pytest.raises(pp.StateError, match="forces or motions"):
+        pp.vector("y", "link").dot("next")
 
 
 def axes(model, q):
@@ -230,7 +256,7 @@ def test_what_is_refused():
             pp.time_derivative(e)
     with pytest.raises(pp.StateError, match="expected one of local, inertial"):
         s.phi.dot("world")
-    with pytest.raises(pp.StateError, match="no inertial derivative"):
+    with pytest.raises(pp.StateError, match="no derivative seen from the inertial frame"):
         s.L.dot("inertial")
     W = s.I - s.H @ s.Psi @ s.L  # from joints to joints: numbers, and every derivative the same
     assert str(W.dot("inertial")) == str(W.dot())

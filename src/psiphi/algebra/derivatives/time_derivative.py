@@ -5,6 +5,9 @@ The rows are Table 1 of S1, corrected, for joints of any kind, with V_d = H* v, 
 A local derivative is that of the components in body axes. The inertial derivative DX/Dt, also in
 body axes, adds ω̃ X if the rows are links, and -X ω̃ if the columns are: [ω̃, X] for an operator
 from links to links. For B in the axes of its frames it adds Ḃ, which is dB/dt of B in world axes.
+
+The derivative seen from the next frame inboard, S1 (7), (18)-(20), adds Ω_δ X if X gives link
+forces and -Ω_δ* X if it gives motions; with the opposite sign on the right: Ṗ + Ω_δ P + P Ω_δ*.
 """
 
 from __future__ import annotations
@@ -19,7 +22,10 @@ from psiphi._util.text import nearest
 from psiphi._util.validate import one_of
 from psiphi.algebra.derivatives.product_rule import differentiate
 from psiphi.algebra.expressions.expression import Expression
+from psiphi.algebra.expressions.force_motion_duality import ends
 from psiphi.algebra.expressions.letters import (
+    FORCE,
+    SIDES,
     FrameLetter,
     Letter,
     SymbolLetter,
@@ -30,7 +36,7 @@ from psiphi.algebra.expressions.letters import (
 )
 from psiphi.algebra.expressions.operators import Operators
 from psiphi.algebra.expressions.spaces import LINK
-from psiphi.algebra.expressions.terms import Term, letter_term, product, scaled, total
+from psiphi.algebra.expressions.terms import Term, adjoint, letter_term, product, scaled, total
 
 _s = Operators()
 H, H_dot, P, P_dot, D, D_half, G = _s.H, _s.H_dot, _s.P, _s.P_dot, _s.D, _s.D_half, _s.G
@@ -79,7 +85,8 @@ RATES: dict[str, Rate] = {
     "U": Rate(-(_s.g.T @ _s.M @ phi.T @ H.T @ _s.vector("v")), "the power of the weights"),
     "Om": Rate(_s.Om_dot, "Ω = ψ* Ω ψ + H* D⁻¹ H at each body"),
 }
-FRAMES = ("local", "inertial")
+FRAMES = ("local", "inertial", "next")
+FRAME_TEXT = {"inertial": "inertial frame", "next": "next frame"}
 
 
 def time_derivative(
@@ -87,7 +94,8 @@ def time_derivative(
 ) -> Expression:
     """d/dt of an expression along the motion of the robot: an expression with the same spaces.
 
-    frame="inertial" gives DX/Dt, in body axes and in frame axes. A vector x becomes x_dot, a symbol
+    frame="inertial" gives DX/Dt, in body axes and in frame axes; frame="next" the derivative seen
+    from the frame of the parent, at each joint, in body axes. A vector x becomes x_dot, a symbol
     X becomes X_dot; those named in `held` are constant. Operators that depend on velocity (spin,
     gyro, Ω_δ, the bias vectors) raise an error: their derivatives need accelerations.
 
@@ -101,24 +109,38 @@ def time_derivative(
     one_of("frame", frame, FRAMES, "leave it out for body axes")
     names = _constant_names(held, expression)
     parts = [differentiate(expression.term, lambda x: _letter_rate(x, names, frame == "inertial"))]
-    if frame == "inertial" and LINK in (expression.rows, expression.cols):
+    if frame != "local" and LINK in (expression.rows, expression.cols):
         if mixed := sorted({x.bare for x in expression.letters if x.row.mixed_axes}):
             cause = (
                 f"{mixed[0]} maps between the axes of a body and of its parent: "
-                "it has no inertial derivative"
+                f"it has no derivative seen from the {FRAME_TEXT[frame]}"
             )
             raise StateError(cause, "write E_phi, E_psi or K, or take the local derivative")
-        omega = letter_term("omega")
-        parts += [product(omega, expression.term)] if expression.rows == LINK else []
-        parts += (
-            [scaled(Fraction(-1), product(expression.term, omega))]
-            if expression.cols == LINK
-            else []
-        )
+        sides = ends(expression.term)
+        if expression.rows == LINK:
+            turn = _turn(expression, sides.value(sides.gives), frame)
+            parts.append(product(turn, expression.term))
+        if expression.cols == LINK:
+            turn = _turn(expression, sides.value(sides.takes), frame)
+            parts.append(scaled(Fraction(-1), product(expression.term, turn)))
     found = [part for part in parts if part is not None]
     return Expression(
         total(*found) if found else scaled(Fraction(0), expression.term), expression.model
     )
+
+
+def _turn(expression: Expression, side: object, frame: str) -> Term:
+    """What a change of frame adds to the derivative of link forces or motions: ω̃, or Ω_δ and its
+    dual."""
+    if frame == "inertial":
+        return letter_term("omega")
+    if side not in SIDES:
+        raise StateError(
+            f"{expression} may give or take link forces or motions: their derivatives seen from "
+            "the next frame differ",
+            'declare its vectors: pp.vector("f", "force")',
+        )
+    return Omega_d.term if side == FORCE else scaled(Fraction(-1), adjoint(Omega_d.term))
 
 
 def _constant_names(held: str | Collection[str], expression: Expression) -> frozenset[str]:

@@ -23,6 +23,7 @@ from psiphi.algebra.expressions.spaces import JOINT, LINK
 from psiphi.algebra.expressions.terms import structure
 from psiphi.model.builder.builder import Builder
 from tests.oracles import reference
+from tests.soundness.oracle import Oracle
 from tests.zoo import ZOO, random_state, random_tree, trees
 
 
@@ -215,3 +216,32 @@ def test_vectors_keep_their_space():
     assert (vector("x").T @ s.D).dense(BUSHY.random(seed=0), x=np.ones(BUSHY.nv)).shape == (
         BUSHY.nv,
     )
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_operators_in_world_axes(seed):
+    """S0 section 1: phi(k, j) = [1 p~; 0 1] in world axes, with p from k to j; the others are those
+    of an oracle that shares no code, turned."""
+    model = random_tree(seed, 5, forest=True)
+    s, rng = Operators(model), np.random.default_rng(seed)
+    q, v = model.random(rng), rng.standard_normal(model.nv)
+    o = Oracle(model, q, v)
+    A = np.zeros((6 * o.count,) * 2)
+    for k, (R, _) in enumerate(o.poses):
+        A[6 * k : 6 * k + 6, 6 * k : 6 * k + 6] = np.kron(np.eye(2), R)
+    for name in ("M", "P", "psi", "G", "H", "a", "b", "mass"):
+        x, want = getattr(s, name), o[name].m
+        want = A @ want if x.rows.name == "link" else want
+        want = want @ A.T if x.cols.name == "link" else want
+        got = x.dense(q, v, axes="world").reshape(want.shape)
+        np.testing.assert_allclose(got, want, rtol=1e-8, atol=1e-8, err_msg=name)
+    blocks, names = s.phi.blocks(q, axes="world"), [body.name for body in model.bodies]
+    for j in range(o.count):
+        for k in o.above[j]:
+            shift = np.cross(o.poses[j][1] - o.poses[k][1], np.eye(3)).T
+            want = np.block([[np.eye(3), shift], [np.zeros((3, 3)), np.eye(3)]])
+            np.testing.assert_allclose(blocks[names[k], names[j]], want, atol=1e-12)
+    with pytest.raises(StateError, match="axes of a body and of its parent"):
+        s.Delta_phi.dense(q, axes="world")
+    with pytest.raises(StateError, match="expected one of link, world"):
+        s.phi.dense(q, axes="body")

@@ -13,6 +13,7 @@ import numpy as np
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest
+from psiphi._util.validate import one_of
 from psiphi.algebra.dense.dense_inverse import inverse_or_error
 from psiphi.algebra.dense.dense_letter_rates import t
 from psiphi.algebra.dense.dense_letters import DenseLetters
@@ -28,6 +29,7 @@ from psiphi.model.spatial.scalar_arrays import entries
 
 # a matrix (..., r, c); or a Fraction c: c I, of a size that is not known yet
 Value: TypeAlias = np.ndarray | Fraction
+AXES = ("link", "world")
 Inverse: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
@@ -38,11 +40,13 @@ def evaluate(
     v: Numbers | None,
     vectors: Mapping[str, Numbers],
     inverse: Inverse = inverse_or_error,
+    axes: str = "link",
 ) -> np.ndarray:
     """The matrix (..., rows, cols) of a term; (..., rows) for a column, (..., cols) for a row.
 
-    `inverse` computes inverses of matrices.
+    `inverse` computes inverses of matrices. `axes` are those of rows and columns over links.
     """
+    one_of("axes", axes, AXES, "leave it out for link axes")
     if model.freed is not None:
         text = UNICODE.text(term)
         cause = f"{text}: {model.name} has free parameters, which `dense` does not support"
@@ -55,17 +59,34 @@ def evaluate(
     rates = np.zeros(model.nv) if v is None else model.state_array("v", v, model.nv)
     values = dict(vectors) if v is None else {"v": rates, **vectors}
     _check_names(term, values, v is not None)
-    value = _value(term, DenseLetters(model, q, rates), values, inverse)
+    letters = DenseLetters(model, q, rates)
+    value = _value(term, letters, values, inverse)
     if isinstance(value, Fraction):
         raise StateError(
             f"{UNICODE.text(term)} has no space of its own",
             "multiply it by an operator first",
         )
+    value = _in_world_axes(term, value, letters) if axes == "world" else value
     rows, cols = terms.spaces(term)
     if cols == ONE:
         value = value[..., 0]
         return value[..., 0] if rows == ONE else value
     return value[..., 0, :] if rows == ONE else value
+
+
+def _in_world_axes(term: Term, value: np.ndarray, letters: DenseLetters) -> np.ndarray:
+    """A X A*, with A = diag(R, R) of each link over links: about link origins, in world axes."""
+    mixed = sorted({x.bare for x in terms.letters(term) if x.row.mixed_axes})
+    if mixed:
+        raise StateError(
+            f"{mixed[0]} maps between the axes of a body and of its parent, and cannot be written "
+            "in world axes",
+            "write E_phi, E_psi or K, or leave out axes",
+        )
+    A = letters.diagonal([R for R in letters.rotations for _ in range(2)])
+    rows, cols = terms.spaces(term)
+    value = A @ value if rows == LINK else value
+    return value @ t(A) if cols == LINK else value
 
 
 def _value(

@@ -156,17 +156,24 @@ class Expression:
         """The letters that occur in it."""
         return frozenset(terms.letters(self.term))
 
-    def dense(self, q: Numbers, v: Numbers | None = None, **vectors: Numbers) -> np.ndarray:
+    def dense(
+        self, q: Numbers, v: Numbers | None = None, *, axes: str = "link", **vectors: Numbers
+    ) -> np.ndarray:
         """The matrix (..., rows, cols) at q (..., nq); (..., rows) for a vector.
 
-        Link quantities are in link axes, bodies base to tip. Vectors of the expression are passed
-        by name. `v` (..., nv) is also used for letters that depend on velocity, such as a and b.
+        Link quantities are in link axes, bodies base to tip; with axes="world" rows and columns
+        over links are in world axes, still about link origins. Vectors of the expression are passed
+        by name, in link axes. `v` (..., nv) is also used for letters that depend on velocity, such
+        as a and b.
         """
-        return evaluate(self.term, self.require_model(), q, v, vectors)
+        return evaluate(self.term, self.require_model(), q, v, vectors, axes=axes)
 
-    def blocks(self, q: Numbers, v: Numbers | None = None, **vectors: Numbers) -> Blocks:
+    def blocks(
+        self, q: Numbers, v: Numbers | None = None, *, axes: str = "link", **vectors: Numbers
+    ) -> Blocks:
         """The blocks of the matrix at one q, by joint, link and frame: blocks["elbow", "arm"]."""
-        return label_blocks(self.term, self.require_model(), self.dense(q, v, **vectors))
+        matrix = evaluate(self.term, self.require_model(), q, v, vectors, axes=axes)
+        return label_blocks(self.term, self.require_model(), matrix)
 
     def plot(
         self,
@@ -181,7 +188,7 @@ class Expression:
 
         `path` also writes it to a file; `ax` draws into existing axes. Needs matplotlib.
         """
-        return plot(self.blocks(q, v, **vectors), str(self), path, ax)
+        return plot(self.blocks(q, v, axes="link", **vectors), str(self), path, ax)
 
     def latex(self) -> str:
         r"""The expression in LaTeX.

@@ -12,6 +12,7 @@ Every system has the first row. The other rows are optional:
     energy(q, v)                                (...)
     velocity(q, v) or rates(q, v)               the joint velocity, if v is another velocity
     changes()                                   contact changes since the last call
+    impulses()                                  (l, 6), N s: of impacts since the last call
     actuated                                    indices of the velocity coordinates with motors
 """
 
@@ -229,6 +230,11 @@ class Plant:
         """The contact changes since the last call: (name, what, value, ago) each."""
         changes = getattr(self.system, "changes", None)
         return [] if changes is None else changes()
+
+    def impulses(self) -> np.ndarray | None:
+        """The impulses (l, 6) of contacts in impacts since the last call, if there can be any."""
+        impulses = getattr(self.system, "impulses", None)
+        return None if impulses is None else impulses()
 
     def contact_ratio(self, q: np.ndarray, forces: np.ndarray | None) -> np.ndarray | None:
         """(..., l): how much of its friction cone each contact uses; above 1 it slips."""

@@ -15,8 +15,9 @@ def body(points: dict, plane, mass=2.0, inertia=(0.1, 0.1, 0.1), friction=0.0) -
     b.joint("free", "free", "world", "block")
     for name, place in points.items():
         b.frame(name, "block", xyz=place)
+    kind = "rough" if friction else "sliding"
     loops = [
-        pp.Loop("sliding", name, "world", axis=tuple(plane), name=name, friction=friction)
+        pp.Loop(kind, name, "world", axis=tuple(plane), name=name, friction=friction)
         for name in points
     ]
     return pp.connect(b.build(), loops)
@@ -187,3 +188,52 @@ def test_blows_that_bounce_keep_energy_or_lose_it_and_what_does_not_open_does_no
     robot = bouncing(0.5).robot
     with pytest.raises(pp.StateError, match="only a one-sided constraint"):
         pp.connect(robot, [pp.Loop("ball", "tip", "world", restitution=0.5)])
+
+
+def rocker(inertia: float) -> tuple[pp.System, np.ndarray]:
+    """A rod of 1 kg on two points at 0.1 m from its centre, one of them 1 cm above the ground."""
+    points = {"left": (-0.1, 0, 0), "right": (0.1, 0, 0)}
+    rod = body(points, (0, 0, 1), 1.0, (1e-3, inertia, inertia), friction=0.5)
+    tilt = 0.05
+    return rod, np.array([0, 0, 0.1 * np.sin(tilt), 0, np.sin(tilt / 2), 0, np.cos(tilt / 2)])
+
+
+@pytest.mark.parametrize(("inertia", "duration"), [(0.02, 0.4), (0.1, 1.6)])
+def test_a_rocking_rod_comes_to_rest_under_its_weight(inertia, duration):
+    """Each end rebounds with (I - m a^2) / (I + m a^2) of the speed of the other: infinitely many
+    impacts in a finite time. The forces with the impulses of impacts are the change of m v."""
+    rod, q = rocker(inertia)
+    dt = 1e-3 if duration < 1 else 2e-3
+    motion = pp.simulate(rod, q, duration=duration, dt=dt, contacts="open")
+    up = -motion.forces[:, :, 5].sum(axis=1)
+    momentum = np.diff(motion.q[:, 2]) / dt
+    gained = momentum[-1] - momentum[0] + 9.81 * (duration - dt)
+    assert dt * up[1:].sum() == pytest.approx(gained, abs=2 * 9.81 * dt)
+    assert np.diff(motion.energy).max() < 1e-9
+    if inertia < 0.1:  # the other still rocks
+        assert len(motion.events) < 30
+        assert abs(motion.final.v).max() < 1e-12
+        assert up[-50:] == pytest.approx(9.81, rel=1e-9)
+
+
+def test_a_box_put_down_on_a_corner_comes_to_rest():
+    half = np.array([0.1, 0.06, 0.05])
+    signs = [(x, y) for x in (-1, 1) for y in (-1, 1)]
+    corners = {f"corner {x} {y}": (x * half[0], y * half[1], -half[2]) for x, y in signs}
+    inertia = (half @ half - half**2) / 3
+    box = body(corners, (0, 0, 1), 1.0, inertia, friction=0.5)
+    axis = np.array([0.6, 0.8, 0.0])
+    q = np.array([0, 0, 0, *(np.sin(0.05) * axis), np.cos(0.05)])
+    q[2] = -min(box.robot.frame_pose(q, name)[2, 3] for name in corners)
+    motion = pp.simulate(box, q, duration=0.6, dt=2e-3, contacts="open")
+    assert abs(motion.final.v).max() < 1e-12
+    assert motion.residual[-1].max() < 1e-9
+    assert -motion.forces[-20:, :, 5].sum(axis=1) == pytest.approx(9.81, rel=1e-9)
+    assert len(motion.events) < 60
+
+
+def test_too_many_changes_in_a_step_are_refused(monkeypatch):
+    monkeypatch.setattr("psiphi.simulation.contact.contact_events.MAX_EVENTS", 1)
+    rod, q = rocker(0.02)
+    with pytest.raises(pp.SimulationError, match=r"smaller dt.*contacts=pp\.Ground"):
+        pp.simulate(rod, q, duration=0.2, contacts="open")

@@ -16,6 +16,10 @@ A contact holds as its own kind (rigid, line, soft, point) until it first slides
 on it is a point on the plane of its second frame. Modes end within a step, to second order in its
 length; they start with a step. Contacts with restitution bounce (`restitution.py`). Stiff losses
 are explicit here, and diverge.
+
+A body that rocks makes and loses contacts faster and faster, infinitely often before it rests. A
+contact that an impact opens for less than two steps is held instead: its velocity becomes 0, by an
+impulse that is at most that of gravity in a step.
 """
 
 from __future__ import annotations
@@ -76,6 +80,7 @@ class ContactSystem:
         self._tau = np.zeros(system.nv)
         self._slide_speeds: dict[int, float] = {}
         self._forces: dict[int, np.ndarray] = {}
+        self._impulses = np.zeros((len(self.contacts), 6))  # since the last call of `impulses`
 
     # -- methods that `Plant` calls ----------------------------------------------------------------
 
@@ -109,6 +114,12 @@ class ContactSystem:
             q, v = self._project_state(q, v)
             self._update_modes(q, v, self._tau, ago)
             q, v, remaining = *self._integrate(q, v, ago), ago
+        else:
+            raise StateError(
+                f"{self.name}: contacts change more than {MAX_EVENTS} times in a step",
+                "give a smaller dt; or, for a robot with contact shapes (robot.with_contacts), "
+                "contacts=pp.Ground(...), whose steps contain any number of impacts",
+            )
         return self._project_state(q, v)
 
     def constraint_residual(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -134,6 +145,11 @@ class ContactSystem:
     def changes(self) -> list[ContactChange]:
         """The changes since the last call."""
         out, self._changes = self._changes, []
+        return out
+
+    def impulses(self) -> np.ndarray:
+        """The impulses of impacts since the last call, as `forces`, in N s."""
+        out, self._impulses = self._impulses, np.zeros_like(self._impulses)
         return out
 
     # -- modes of contacts -------------------------------------------------------------------------
@@ -280,6 +296,11 @@ class ContactSystem:
         if rebounds:
             restitution.check_energy(c, x, lam)
         small_rate = FORCE_TOLERANCE * (1.0 + np.abs(c).max())
+        opened = {i for i, t in contacts.items() if x[t.rows[0]] > small_rate}
+        if opened - rebounds.keys():
+            lam = self._hold(q, v, contacts, opened, rebounds, Omega, x, lam)
+            x = Omega @ lam + c
+        self._impulses += self.rows.wrenches(q, lam)
         for i, t in contacts.items():
             push, side = float(lam[t.rows[0]]), list(t.rows[1:])
             if x[t.rows[0]] > small_rate:
@@ -298,6 +319,40 @@ class ContactSystem:
                 friction = float(np.hypot(*lam[side]))
                 self._report(i, SLIDES if slip > small_rate else HOLDS, friction, ago)
         return v + self.rows.response(q, lam)
+
+    def _hold(
+        self,
+        q: np.ndarray,
+        v: np.ndarray,
+        contacts: dict[int, ContactRow],
+        opened: set[int],
+        rebounds: dict[int, float],
+        Omega: np.ndarray,
+        x: np.ndarray,
+        lam: np.ndarray,
+    ) -> np.ndarray:
+        """The impulses of an impact in which the contacts `opened` that would close again within
+        two steps stay closed; x are the velocities of the rows after the impulses lam."""
+        small_rate = FORCE_TOLERANCE * (1.0 + np.abs(x).max())
+        ahead = x + self.dt * self.rows.terms(q, v, self._tau)[2]
+        rows = list(contacts.values())
+        bilateral = self.rows.bilateral_rows
+        later = coulomb_friction.coulomb_forces(Omega, ahead, bilateral, rows)
+        if later is None:
+            return lam
+        normal_speeds = {i: (Omega @ later + ahead)[contacts[i].rows[0]] for i in opened}
+        apart = {i for i, speed in normal_speeds.items() if speed > small_rate}
+        apart |= rebounds.keys()
+        if opened <= apart:
+            return lam
+        closed = []
+        for i, t in contacts.items():
+            if i not in apart:
+                side = x[list(t.rows[1:])]
+                slip = float(np.hypot(*side)) if len(side) else 0.0
+                closed.append(ContactRow(t.rows, t.mu, side / slip if slip > small_rate else None))
+        more = coulomb_friction.forces_in_modes(Omega, x, bilateral, closed)
+        return lam if more is None else lam + more
 
     # -- integration and projection ----------------------------------------------------------------
 

@@ -196,6 +196,7 @@ class RecordedRun(SimulationRun):
         super().__init__(problem)
         samples = problem.steps // problem.every + 2
         self.recorder = Recorder(problem.plant, problem.batch, samples, problem.info)
+        self.last_sample = 0.0  # its time
 
     def motion(self) -> Trajectory:
         rows = self.recorder.samples()
@@ -209,6 +210,11 @@ class RecordedRun(SimulationRun):
         return np.zeros((*self.batch, self.recorder.count, 0))
 
     def sample(self, t: float, q: np.ndarray, v: np.ndarray, sampled: np.ndarray) -> None:
-        """Record this state, with a, tau and forces of `field`; NaN in elements not `sampled`."""
-        f = self.field
-        self.recorder.add(sampled, t=t, q=q, v=v, a=f.a, tau=f.tau, forces=f.forces)
+        """Record this state, with a, tau and forces of `field`; NaN in elements not `sampled`. The
+        forces include the impulses of impacts since the sample before, by the time since."""
+        f, impulses = self.field, self.plant.impulses()
+        forces = f.forces
+        if impulses is not None and forces is not None and t > self.last_sample:
+            forces = forces + impulses / (t - self.last_sample)
+        self.last_sample = t
+        self.recorder.add(sampled, t=t, q=q, v=v, a=f.a, tau=f.tau, forces=forces)

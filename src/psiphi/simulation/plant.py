@@ -157,8 +157,9 @@ class Plant:
         plant.springs = None if self.springs is None else self.springs.with_sample_axis()
         return plant
 
-    def element(self, batch: tuple[int, ...], where: tuple[int, ...]) -> Any:
-        """The system of one motion of a batch, with the parameters of that motion."""
+    def element(self, batch: tuple[int, ...], where: tuple[int | np.ndarray, ...]) -> Any:
+        """The system of one motion of a batch, with the parameters of that motion; with arrays of
+        indices, that of several motions."""
         batched = next((x for x in parameters_of(self.robot) if np.ndim(x) > 1), None)
         if batched is None:
             return self.system

@@ -28,6 +28,7 @@ from psiphi.simulation.forces.joint_limit_impact import SWEEPS, JointStops
 STOP_LOOP = Repeat(
     "stops", "touch", "hit", ("mass", "impact"), ("sweep",), "done", SWEEPS, "bounce"
 )
+STOP_START, STOP_APPROACH, STOP_SUM = "stops.start", "stops.approach", "stop_sum"
 PROJECTION = ("close_q", "move_q", "close_v", "move_v")  # at the end of a step
 
 
@@ -85,16 +86,21 @@ def select_outputs(function: Function, *names: str) -> StraightCode:
     return StraightCode(program, code.tape, stores)
 
 
-def stop_blocks(stops: JointStops, robot: Robot) -> NamedBlocks:
-    """The blocks of joint stops."""
+def stop_blocks(stops: JointStops, robot: Robot, records: bool) -> NamedBlocks:
+    """The blocks of joint stops. With `records`, their impulses and work are summed."""
     nq, nv, n = robot.nq, robot.nv, len(stops.q)
+    sums = {"speed_before": n, STOP_SUM: stops.sum_size} if records else {}
     sizes = {
         stops.touch: {"q": nq, "v": nv},
         stops.impact: {"v": nv, "M_inv": nv * nv, "side": n},
         stops.sweep: {"compliance": n * n, "speed": n, "side": n, "impulse": n, "done": 1},
-        stops.bounce: {"v": nv, "M_inv": nv * nv, "side": n, "impulse": n},
+        stops.bounce: {"v": nv, "M_inv": nv * nv, "side": n, "impulse": n, **sums},
     }
     blocks: NamedBlocks = {
         rule.__name__: (trace(rule.__name__, each, rule), {}) for rule, each in sizes.items()
     }
+    if records:
+        start = trace("start", {"h": 1}, lambda h: {STOP_SUM: np.repeat(0.0 * h, stops.sum_size)})
+        blocks[STOP_START] = start, {}
+        blocks[STOP_APPROACH] = trace("approach", {"v": nv}, stops.approach), {}
     return blocks | {"mass": (quantity_block(robot, "mass_matrix_inverse"), {})}

@@ -60,6 +60,7 @@ class RolloutOptions:
     implicit: bool = False  # whether some losses or springs are implicit
     effort: bool = False  # whether torques are limited
     stops: JointStops | None = None  # the joints that stop at their limits
+    records_stops: bool = False  # whether the impulses of stops are summed
     closure: str = ""  # the key of a closed chain
     project: bool = False  # whether each step ends with a projection onto the constraints
     has_parameters: bool = False  # whether the model has free parameters
@@ -72,6 +73,7 @@ class RolloutOptions:
     def key(self) -> list:
         """The part of the cache key."""
         stops = [self.stops.lower.tolist(), self.stops.upper.tolist()] if self.stops else []
+        stops += [self.records_stops] if self.stops else []
         rest = [self.closure, self.project] if self.closure else []
         rest += [self.springs, self.implicit_springs] if self.springs else []
         rest += [self.contacts.key, self.records_contacts] if self.contacts else []
@@ -94,6 +96,8 @@ class RolloutOptions:
         if self.contacts is not None:
             more = contact_blocks.RECORDED if self.records_contacts else ()
             return ("Q", "V", contact_blocks.TOTAL, *more)
+        if self.records_stops:
+            return "Q", "V", constraint_blocks.STOP_SUM
         return ("Q", "V", "S") if self.closure else ("Q", "V")
 
     @property
@@ -192,7 +196,8 @@ class RolloutProgram:
             dynamics = "added_inertia_dynamics" if options.implicit else "forward_dynamics"
             blocks["dynamics"] = step_blocks.quantity_block(self.robot, dynamics), {"tau": force}
         if options.stops is not None:
-            blocks |= constraint_blocks.stop_blocks(options.stops, self.robot)
+            records = options.records_stops
+            blocks |= constraint_blocks.stop_blocks(options.stops, self.robot, records)
         if options.contacts is not None:
             blocks |= contact_blocks.contact_blocks(options.contacts, options.implicit, force)
         if options.effort:
@@ -259,7 +264,8 @@ class RolloutProgram:
     def order(self) -> tuple[str, ...]:
         """The blocks of one step, in order."""
         options = self.options
-        head = ["stiffen"] if options.implicit else []
+        head = [constraint_blocks.STOP_APPROACH] * options.records_stops
+        head += ["stiffen"] if options.implicit else []
         order = head.copy()
         for item in step_sequence(options.method, options.implicit, options.implicit_springs):
             if callable(item):
@@ -312,7 +318,11 @@ class RolloutProgram:
             options.sampled,
             tuple(self.loops.values()),
             conditions,
-            ("start", *[contact_blocks.START] * (options.contacts is not None)),
+            (
+                "start",
+                *[constraint_blocks.STOP_START] * options.records_stops,
+                *[contact_blocks.START] * (options.contacts is not None),
+            ),
         )
 
     @property

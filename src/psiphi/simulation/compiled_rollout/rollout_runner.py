@@ -31,7 +31,7 @@ from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions, RolloutProgram
-from psiphi.simulation.contact.residual_sum import ResidualSum
+from psiphi.simulation.contact.residual_sum import ResidualSum, StepSum
 from psiphi.simulation.plant import Plant, parameters_of
 
 if TYPE_CHECKING:
@@ -145,6 +145,8 @@ class Runner:
         # of the contacts with the ground
         contacts = 0 if options.contacts is None else options.contacts.count
         self.residuals = ResidualSum(self.count, contacts)
+        stops = options.stops.sum_size if options.records_stops and options.stops else 0
+        self.stop_sums = StepSum(self.count, stops)
         for x in parameters_of(plant.robot):
             self.constants[PARAMETERS] = self._constant(x)
         if rollout_input.controller is not None and rollout_input.time_varying:
@@ -183,6 +185,8 @@ class Runner:
         self.kernel.run([*arrays, *out, *more], steps, every)
         if options.contacts is not None:
             self.residuals.add(start, every, more[0])
+        if options.records_stops:
+            self.stop_sums.add(start, every, more[0])
         if not options.closure:
             return None
         (conditioning,) = more
@@ -195,6 +199,8 @@ class Runner:
         options, sizes = self.options, []
         if options.closure:
             sizes = [1]
+        if options.records_stops and options.stops is not None:
+            sizes = [options.stops.sum_size]
         if options.contacts is not None:
             contacts = options.contacts.count
             sizes = [contacts, *[3 * contacts, contacts] * options.records_contacts]

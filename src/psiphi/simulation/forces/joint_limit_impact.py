@@ -6,7 +6,11 @@ that none of them moves outward (an inelastic impact, Moreau 1988):
     v+ = v + M^-1 S* lambda,    0 <= lambda  _|_  S v+ >= 0
 
 S are the inward directions of the coordinates at a limit. A coordinate with equal limits is locked:
-S v+ = 0, and lambda has any sign.
+S v+ = 0, and lambda has any sign. The work of the stops in a step is lambda* S (v0 + v+) / 2, where
+v0 is the velocity at the start of the step: 0 for a joint that rests.
+
+The same law holds for the accelerations of coordinates that rest at their limits: a+ = a + M^-1 S*
+lambda, 0 <= lambda _|_ S a+ >= 0.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from psiphi.simulation.plant import Plant
 SWEEPS = 100  # of Gauss-Seidel, at most
 CONVERGENCE = 1e-12  # of impulses, relative
 START_TOLERANCE = 1e-6  # rad and m: a start this far outside its limits is moved to them
+REST_SPEED = 1e-9  # rad/s, m/s: slower coordinates at a limit rest there
 
 
 class JointStops:
@@ -74,20 +79,58 @@ class JointStops:
 
     def __call__(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The state after the impact."""
+        return self.collide(q, v, v, np.zeros((*v.shape[:-1], self.sum_size)))[:2]
+
+    @property
+    def sum_size(self) -> int:
+        """The size of `stop_sum`: the impulses S* lambda of the coordinates with limits, and their
+        work."""
+        return len(self.q) + 1
+
+    def approach(self, v: np.ndarray) -> Values:
+        """The velocities of the coordinates with limits, at the start of a step."""
+        return {"speed_before": v[..., self.v]}
+
+    def collide(
+        self, q: np.ndarray, v: np.ndarray, v_before: np.ndarray, stop_sum: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The state after the impact, and `stop_sum` with its impulses and work; `v_before` is the
+        velocity at the start of the step."""
         if not self:
-            return q, v
-        at: Values = {"q": q, "v": v, "M_inv": None} | self.touch(q, v)
+            return q, v, stop_sum
+        at = self.touch(q, v)
         if not at["hit"].any():
-            return q, v
-        at["M_inv"] = self.robot.mass_matrix_inverse(at["q"]).reshape(
-            *q.shape[:-1], self.robot.nv**2
-        )
-        at |= self.impact(v, at["M_inv"], at["side"])
+            return q, v, stop_sum
+        M_inv = self._inverse(self.robot, at["q"])
+        impulse = self._impulses(v, M_inv, at["side"])
+        before = self.approach(v_before)["speed_before"]
+        after = self.bounce(v, M_inv, at["side"], impulse, before, stop_sum)
+        return at["q"], after["v"], after["stop_sum"]
+
+    def rest(self, robot: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """The accelerations with the forces at coordinates that rest at their limits; a (..., nv)
+        are those without."""
+        side = self.touch(q, v)["side"]
+        side = side * (side * v[..., self.v] <= REST_SPEED)
+        M_inv = self._inverse(robot, q)
+        return self.bounce(a, M_inv, side, self._impulses(a, M_inv, side))["v"]
+
+    def rests(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(...): whether some coordinate rests at a limit."""
+        side = self.touch(q, v)["side"]
+        return ((side != 0.0) & (side * v[..., self.v] <= REST_SPEED)).any(axis=-1)
+
+    def _inverse(self, robot: Any, q: np.ndarray) -> np.ndarray:
+        return robot.mass_matrix_inverse(q).reshape(*q.shape[:-1], self.robot.nv**2)
+
+    def _impulses(self, v: np.ndarray, M_inv: np.ndarray, side: np.ndarray) -> np.ndarray:
+        """lambda."""
+        at = self.impact(v, M_inv, side)
         for _ in range(SWEEPS):
-            at |= self.sweep(at["compliance"], at["speed"], at["side"], at["impulse"], at["done"])
+            at |= self.sweep(at["compliance"], at["speed"], side, at["impulse"], at["done"])
             if at["done"].all():
                 break
-        return at["q"], self.bounce(v, at["M_inv"], at["side"], at["impulse"])["v"]
+        return at["impulse"]
 
     def touch(self, q: np.ndarray, v: np.ndarray) -> Values:
         """q within its limits; side: 1 at a lower limit (or both), -1 at an upper, else 0; hit:
@@ -136,13 +179,25 @@ class JointStops:
         return {"impulse": choose(done, impulse, new), "done": 1.0 - (1.0 - done) * moving}
 
     def bounce(
-        self, v: np.ndarray, M_inv: np.ndarray, side: np.ndarray, impulse: np.ndarray
+        self,
+        v: np.ndarray,
+        M_inv: np.ndarray,
+        side: np.ndarray,
+        impulse: np.ndarray,
+        speed_before: np.ndarray | None = None,
+        stop_sum: np.ndarray | None = None,
     ) -> Values:
-        """v + M^-1 S* lambda; what rounding leaves of outward velocities is set to 0."""
+        """v + M^-1 S* lambda; what rounding leaves of outward velocities is set to 0. The impulses
+        and their work are added to `stop_sum`."""
         v = v + (self._columns(M_inv) * (side * impulse)[..., None, :]).sum(axis=-1)
         rate = v[..., self.v]
         v[..., self.v] = np.where(self.locked, 0.0, rate * (1.0 - less(side * rate, 0.0)))
-        return {"V": v, "v": v}
+        after: Values = {"V": v, "v": v}
+        if stop_sum is not None and speed_before is not None:
+            force = side * impulse
+            work = 0.5 * (force * (speed_before + v[..., self.v])).sum(axis=-1, keepdims=True)
+            after["stop_sum"] = stop_sum + np.concatenate([force, work], axis=-1)
+        return after
 
     def _columns(self, M_inv: np.ndarray) -> np.ndarray:
         """M^-1 S* without the signs."""

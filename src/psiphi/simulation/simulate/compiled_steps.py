@@ -22,7 +22,6 @@ from psiphi.simulation.compiled_rollout.python_fallback import FallbackRunner
 from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput
 from psiphi.simulation.control.control_law import Controller, is_law_controller
 from psiphi.simulation.control.law_trace import TracedLaw, as_law
-from psiphi.simulation.forces.joint_limit_impact import JointStops
 from psiphi.simulation.plant import Plant
 from psiphi.simulation.rollout.rollout_result import RolloutResult, TorqueArgument
 from psiphi.simulation.rollout_derivatives.rollout_adjoint import RolloutAdjoint
@@ -109,10 +108,10 @@ class CompiledRun(SimulationRun):
         self.sample_arrays: State | None = None
 
     def _run(self, q: np.ndarray, v: np.ndarray) -> None:
-        stops = JointStops(self.plant) if self.problem.limits == "block" else None
-        options = self.torque_input.options(self.plant, self.method, self.field.hold, stops)
+        options = self.torque_input.options(self.plant, self.method, self.field.hold, self.stops)
         # the kernel of `contact_step`, if there is no law
-        options = replace(options, records_contacts=options.contacts is not None)
+        has_contacts, has_stops = options.contacts is not None, options.stops is not None
+        options = replace(options, records_contacts=has_contacts, records_stops=has_stops)
         self.runner = runner = FallbackRunner(
             self.plant, self.torque_input, options, self.dt, self.batch
         )
@@ -255,6 +254,9 @@ class CompiledRun(SimulationRun):
                     torque = self.field.net_torque(tau, q, v, samples=True)
                     a, forces = self.plant.with_sample_axis().forces(q, v, torque)
                     rows |= {"a": a} | ({} if forces is None else {"forces": forces})
+                if self.runner.options.records_stops:
+                    sums = self.runner.stop_sums.at(np.rint(t / self.dt).astype(int))
+                    rows = self.with_stops(rows, sums.reshape(*self.batch, *sums.shape[1:]))
         events = self.monitor.events
         if self.parts and self.contact_step is not None:
             residual = self.runner.residuals.between(np.rint(t / self.dt).astype(int))

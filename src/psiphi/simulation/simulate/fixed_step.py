@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from psiphi.simulation.forces.joint_limit_impact import JointStops
 from psiphi.simulation.integration.integrators import advance
 from psiphi.simulation.simulate.simulation_problem import RecordedRun, SimulationProblem
 
 
 class FixedStepRun(RecordedRun):
-    """Fixed steps. `corrections` change (q, v) after each step: joint stops, projection."""
+    """Fixed steps, after which joint stops and the projection onto constraints change (q, v)."""
 
     def __init__(self, problem: SimulationProblem):
         super().__init__(problem)
-        self.corrections: tuple[Callable, ...] = ()
         # residuals of contacts with the ground: the sum of squares since the last sample, and the
         # samples
         self.squares: np.ndarray | float = 0.0
         self.residuals: list[np.ndarray] = []
-        if problem.limits == "block":
-            self.corrections += (JointStops(problem.plant),)
-        if problem.plant.project is not None:
-            self.corrections += (problem.plant.project,)
+        # of joint stops: impulses and work since the start, and those at the samples
+        size = 0 if self.stops is None else self.stops.sum_size
+        self.stop_sum = np.zeros((*self.batch, size))
+        self.stop_sums: list[np.ndarray] = []
 
     def _run(self, q: np.ndarray, v: np.ndarray) -> None:
         monitor = self.monitor
@@ -58,17 +54,26 @@ class FixedStepRun(RecordedRun):
                 q, v, state = self.contact_step(q, v, tau, np.array(self.dt))
                 self.squares = self.squares + state.residual**2
                 return q, v
-            q, v = advance(self.method, self.plant.manifold, self.field, t, q, v, self.dt, first)
-            for correct in self.corrections:
-                q, v = correct(q, v)
+            before, m = v, self.plant.manifold
+            q, v = advance(self.method, m, self.field, t, q, v, self.dt, first)
+            if self.stops is not None:
+                q, v, self.stop_sum = self.stops.collide(q, v, before, self.stop_sum)
+            if self.plant.project is not None:
+                q, v = self.plant.project(q, v)
         return q, v
 
     def sample(self, t: float, q: np.ndarray, v: np.ndarray, sampled: np.ndarray) -> None:
         super().sample(t, q, v, sampled)
+        self.stop_sums.append(self.stop_sum)
         if self.contact_step is not None:
             shape = (*self.batch, self.contact_step.contacts.count)
             self.residuals.append(np.broadcast_to(np.sqrt(self.squares), shape))
             self.squares = 0.0
+
+    def stop_samples(self) -> np.ndarray:
+        if not self.stop_sums:
+            return super().stop_samples()
+        return np.stack(self.stop_sums, axis=-2)
 
     def residual_samples(self) -> np.ndarray:
         if not self.residuals:

@@ -16,11 +16,13 @@ from psiphi.simulation.compiled_rollout.python_fallback import ConstraintSolveFa
 from psiphi.simulation.compiled_rollout.rollout_inputs import why_not_compiled
 from psiphi.simulation.contact.ground_contact import GroundContact
 from psiphi.simulation.forces.damping_and_friction import DampingAndFriction
+from psiphi.simulation.forces.joint_limit_impact import JointStops
 from psiphi.simulation.integration.integrators import ORDER
 from psiphi.simulation.integration.state_derivative import StateDerivative
 from psiphi.simulation.plant import Plant
 from psiphi.simulation.simulate.contact_samples import contact_arrays, contact_events
 from psiphi.simulation.simulate.events import EventMonitor
+from psiphi.simulation.simulate.stop_samples import stop_arrays
 from psiphi.simulation.simulation_errors import Interrupted, SimulationError, user_line
 from psiphi.simulation.trajectory.recorder import Recorder, make_trajectory
 from psiphi.simulation.trajectory.trajectory import Event, Trajectory
@@ -75,7 +77,7 @@ class SimulationProblem:
             "method": self.method,
             "dt": self.dt,
             "held": field.hold or table is not None or self.contacts is not None,
-            "losses": not losses.is_empty or self.limits == "block" or self.contacts is not None,
+            "losses": not losses.is_empty or self.contacts is not None,
         }
         if self.contacts is not None:
             info |= {"contacts": list(self.contacts.names), "ground": self.contacts.ground.plane}
@@ -162,6 +164,18 @@ class SimulationRun:
             return None
         return ContactStep(self.plant, self.field.losses, contacts)
 
+    @cached_property
+    def stops(self) -> JointStops | None:
+        """The joints that stop at their limits, if limits act."""
+        return JointStops(self.plant) if self.problem.limits == "block" else None
+
+    def with_stops(self, rows: dict[str, np.ndarray], sums: np.ndarray) -> dict[str, np.ndarray]:
+        """The samples `rows` with what joint stops do; `sums` (..., n, stops + 1) are their
+        impulses and work since the start."""
+        if self.stops is None or not len(rows["t"]):
+            return rows
+        return rows | stop_arrays(self.stops, self.plant, rows, sums)
+
     def with_contacts(self, rows: dict[str, np.ndarray], residual: np.ndarray) -> list[Event]:
         """Add what the contacts with the ground do to the samples `rows`; the events, with those of
         the contacts. `residual` is (..., n, contacts)."""
@@ -199,11 +213,15 @@ class RecordedRun(SimulationRun):
         self.last_sample = 0.0  # its time
 
     def motion(self) -> Trajectory:
-        rows = self.recorder.samples()
+        rows = self.with_stops(self.recorder.samples(), self.stop_samples())
         residual = self.residual_samples()
         return make_trajectory(
             self.plant, rows, self.with_contacts(rows, residual), self.problem.info
         )
+
+    def stop_samples(self) -> np.ndarray:
+        """(..., n, stops + 1): impulses and work of joint stops since the start."""
+        return np.zeros((*self.batch, self.recorder.count, 0))
 
     def residual_samples(self) -> np.ndarray:
         """(..., n, contacts): the residuals of contacts with the ground."""

@@ -77,13 +77,17 @@ def balance_rows(motion: Trajectory) -> list[tuple[str, str]]:
         return rows
     is_driven = motion.tau is None or bool(np.any(np.nan_to_num(motion.tau)))
     has_losses = bool(motion.info.get("losses"))
-    if not is_driven and not has_losses:
+    if motion.stop_work is not None:
+        label = "mean work of stops" if motion.batch else "work of stops"
+        rows.append((label, f"{_last_finite(motion.stop_work):.4g} J"))
+    if not is_driven and not has_losses and motion.stop_work is None:
         worst = float(np.max(drift(motion), initial=0.0))
         return [*rows, ("energy drift", f"{worst:.3g} of the largest kinetic energy")]
     done = work(motion)
     if done is None:
         return rows
-    gap = motion.energy - motion.energy[..., :1] - done
+    stops = 0.0 if motion.stop_work is None else motion.stop_work
+    gap = motion.energy - motion.energy[..., :1] - done - stops
     mean = "mean " if motion.batch else ""
     if is_driven:
         steps = np.nan_to_num(np.diff(done, axis=-1)).reshape(-1, len(motion) - 1)
@@ -92,7 +96,7 @@ def balance_rows(motion: Trajectory) -> list[tuple[str, str]]:
         )
         rows.append((f"{mean}work of torques", f"{work_in:.4g} J in, {work_out:.4g} J out"))
     if has_losses:
-        loss = f"{0.0 - _last_finite(gap):.4g} J, by friction, damping or stops"
+        loss = f"{0.0 - _last_finite(gap):.4g} J, by friction, damping or contacts"
         return [*rows, (f"{mean}loss", loss)]
     worst = np.nan_to_num(np.abs(gap)).max(initial=0.0)
     return [*rows, ("energy balance", f"energy less work is off by {worst:.2g} J at most")]

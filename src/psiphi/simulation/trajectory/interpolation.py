@@ -53,7 +53,8 @@ def interpolate(motion: Trajectory, times: np.ndarray, k: np.ndarray) -> list[An
         v = cubic(v0, v1, h * a0, h * a1, s)
     others = motion.a, motion.tau, motion.forces, motion.energy, motion.residual, motion.gaps
     modes = None if motion.modes is None else ends(motion.modes)[0]
-    return [q, v, *map(linear, others), modes, linear(motion.contact_residual)]
+    last = motion.contact_residual, motion.stop_forces, motion.stop_work
+    return [q, v, *map(linear, others), modes, *map(linear, last)]
 
 
 def cubic(x0: AnyScalar, x1: AnyScalar, d0: AnyScalar, d1: AnyScalar, z: AnyScalar) -> Any:

@@ -68,6 +68,8 @@ class Sample(NamedTuple):
     gaps: np.ndarray | None = None
     modes: np.ndarray | None = None
     contact_residual: np.ndarray | float | None = None
+    stop_forces: np.ndarray | None = None
+    stop_work: np.ndarray | float | None = None
 
 
 class MotionDerivatives(Protocol):
@@ -105,6 +107,9 @@ class Trajectory:
     is the change of v in that step by its duration. contact_residual (..., n) in m/s says by how
     much the steps since the sample before violate the laws of contact, at the worst contact.
 
+    With joint stops, stop_forces (..., n, nv) is the mean of their forces over the time since the
+    sample before, impacts included, and stop_work (..., n) in J their work since the start.
+
     >>> import psiphi as pp
     >>> motion = pp.simulate(pp.robots.puma560(), [0.0] * 6, duration=0.1)
     >>> len(motion), motion.q.shape, motion.final.t
@@ -126,6 +131,8 @@ class Trajectory:
     gaps: np.ndarray | None = None
     modes: np.ndarray | None = None
     contact_residual: np.ndarray | None = None
+    stop_forces: np.ndarray | None = None
+    stop_work: np.ndarray | None = None
     events: tuple[Event, ...] = ()
     system: Any = None
     info: dict[str, Any] = field(default_factory=dict)  # method, dt, names: JSON values
@@ -211,7 +218,8 @@ class Trajectory:
 
     @property
     def work(self) -> np.ndarray | None:
-        """The work of the torques since the start, (..., n), in J; E(t) - E(0) without losses.
+        """The work of the torques since the start, (..., n), in J; E(t) - E(0) without losses and
+        joint stops.
 
         None if tau is not known or does not belong to v.
         """

@@ -15,7 +15,10 @@ from psiphi.model.state_checks import check_column_order, check_columns
 from psiphi.simulation.plant import Plant, SimulatedSystem
 from psiphi.simulation.trajectory.trajectory_tables import SAMPLE_AXES, coordinate_names
 
-COORDINATE_ARRAYS = {"q": ("q",), "v": ("v", "a", "tau")}  # arrays with one column per coordinate
+COORDINATE_ARRAYS = {
+    "q": ("q",),
+    "v": ("v", "a", "tau", "stop_forces"),
+}  # arrays with one column per coordinate
 E = TypeVar("E")
 
 

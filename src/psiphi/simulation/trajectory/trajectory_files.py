@@ -260,9 +260,9 @@ def _by_header(names: list[str], numbers: np.ndarray) -> LoadedFile:
         raise ValueError(f"it has no column {' and no '.join(missing)}; expected t, q:..., v:...")
     if duplicate := next((name for k, name in enumerate(names) if name in names[:k]), None):
         raise ValueError(f"it has two columns {duplicate}")
-    if {"a", "tau"} & columns.keys():  # in the order of the columns of v
+    if {"a", "tau", "stop_forces"} & columns.keys():  # in the order of the columns of v
         order = {names[k].partition(":")[2]: i for i, k in enumerate(columns["v"])}
-        for key in {"a", "tau"} & columns.keys():
+        for key in {"a", "tau", "stop_forces"} & columns.keys():
             columns[key].sort(key=lambda k: order.get(names[k].partition(":")[2], k))
     lead: tuple[int, ...] = (len(numbers),)
     if "element" in columns:
@@ -274,7 +274,7 @@ def _by_header(names: list[str], numbers: np.ndarray) -> LoadedFile:
         lead = (motions, len(numbers) // motions) if motions else (0, 0)
     parts = {names[k].rpartition(".")[2] for k in columns.get("forces", ())}
     width = len(parts & {*trajectory_tables.WRENCH_PARTS}) or 6
-    sample_shapes = {"energy": (), "forces": (-1, width), "contact_residual": ()}
+    sample_shapes = {"energy": (), "forces": (-1, width), "contact_residual": (), "stop_work": ()}
     arrays = {
         name: numbers[:, places].reshape(*lead, *sample_shapes.get(name, (len(places),)))
         for name, places in columns.items()

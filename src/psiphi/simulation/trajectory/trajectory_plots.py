@@ -91,7 +91,7 @@ def _quantities(what: object, known: Mapping[str, list[int]]) -> list[str]:
 def _columns(name: str, labels: Sequence[str], joints: object) -> list[int]:
     """The columns of the joints whose names match; a joint with several coordinates matches by the
     names of these and by its own."""
-    if joints is None or name not in ("q", "v", "a", "tau"):
+    if joints is None or name not in ("q", "v", "a", "tau", "stop_forces"):
         return list(range(len(labels)))
     patterns = [joints] if isinstance(joints, str) else joints
     if (

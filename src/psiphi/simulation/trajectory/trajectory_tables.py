@@ -23,6 +23,8 @@ UNITS = {
     "residual": "m, rad",
     "gaps": "m",
     "contact_residual": "m/s",
+    "stop_forces": "N m, N",
+    "stop_work": "J",
 }
 SAMPLE_AXES = {  # arrays of a trajectory, and the number of axes of one sample
     "q": 1,
@@ -35,6 +37,8 @@ SAMPLE_AXES = {  # arrays of a trajectory, and the number of axes of one sample
     "gaps": 1,
     "modes": 1,
     "contact_residual": 0,
+    "stop_forces": 1,
+    "stop_work": 0,
 }
 WRENCH_PARTS = ("nx", "ny", "nz", "fx", "fy", "fz")  # the last three for contact points
 CONTACT_ARRAYS = ("forces", "gaps", "modes")
@@ -118,6 +122,7 @@ def to_xarray(motion: Trajectory) -> Any:
     axes = {"q": ["q_index"], "v": ["v_index"], "a": ["v_index"], "tau": ["v_index"], "energy": []}
     axes |= {"residual": ["error"], "forces": ["contact", "part"], "contact_residual": []}
     axes |= {"gaps": ["contact"], "modes": ["contact"]}
+    axes |= {"stop_forces": ["v_index"], "stop_work": []}
     data = {}
     for name in sample_shapes(motion):
         data[name] = (lead + axes[name], getattr(motion, name), {"units": UNITS.get(name, "")})

@@ -341,7 +341,8 @@ def slopes(case: Case, motion: pp.Trajectory) -> Failures:
         change = np.abs(np.diff(a, axis=0)).max(axis=1, keepdims=True)
         near = np.maximum(np.maximum(change, np.roll(change, 1, 0)), np.roll(change, -1, 0))
         error = np.maximum(low - slope, slope - high)
-        held = case.chosen.get("hold", False)  # a is that of the start of the step
+        # a is that of the start of a step whose torque is constant
+        held = case.chosen.get("hold", False) or case.chosen.get("tau") == "table"
         lossy = "damping" in case.chosen or "friction" in case.chosen
         implicit = lossy and ORDERS[case.chosen["method"]] <= 2
         first_order = ORDERS[case.chosen["method"]] == 1 or "limits" in case.chosen or held

@@ -1,5 +1,6 @@
 """Studies: a motion depends on its number only, not on chunks, workers or interruptions."""
 
+import errno
 import io
 import os
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 import distributed
 import numpy as np
 import pytest
+import zarr
 
 import psiphi as pp
 from psiphi.apps.cli import main as cli
@@ -443,6 +445,29 @@ def test_a_damaged_chunk_is_named_and_computed_again(robot, tmp_path):
     again = pp.study(robot, vary={"q": {"uniform": [-1, 1]}}, keep={"every": 1}, **options)
     assert np.array_equal(again.final.q, before[0]) and np.array_equal(again.final.v, before[1])
     assert np.array_equal(again.samples.q, before[2])
+
+
+def test_a_full_disk_keeps_what_is_complete(robot, tmp_path, monkeypatch):
+    """A study whose disk fills says which chunk was lost, and continues when there is space."""
+    options = dict(
+        motions=20, duration=4e-3, dt=2e-3, out=tmp_path, chunk=8, vary={"q": {"uniform": [-1, 1]}}
+    )
+    write = zarr.Array.__setitem__
+
+    def full(self, rows, values):
+        if rows.start == 8:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(self, rows, values)
+
+    with monkeypatch.context() as changed:
+        changed.setattr(zarr.Array, "__setitem__", full)
+        with pytest.raises(pp.Error, match=r"chunk 1 cannot be written.*No space left") as error:
+            pp.study(robot, **options)
+    assert "run the study again" in str(error.value)
+    assert [path.name for path in (tmp_path / "done").iterdir()] == ["000000"]
+    again = pp.study(robot, **options)
+    whole = pp.study(robot, **options | {"out": tmp_path / "other"})
+    assert np.array_equal(again.final.q, whole.final.q)
 
 
 def test_gains_below_zero_are_rows(robot):

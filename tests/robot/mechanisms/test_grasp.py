@@ -342,9 +342,7 @@ def cell_of(arms: int, links: int) -> System:
 
 
 def test_cost_is_linear_in_links_and_at_most_cubic_in_arms():
-    links = [
-        system_stages.dynamics(cell_of(2, n).algebra, "free").flops for n in (6, 12, 24, 48, 96)
-    ]
+    links = [system_stages.dynamics(cell_of(2, n).algebra, "free").flops for n in (6, 12, 24, 48)]
     assert links[2] - links[1] == 2 * (links[1] - links[0]), "exactly linear"
     assert all(more < 2.15 * less for less, more in pairwise(links))
     arms = [system_stages.dynamics(cell_of(n, 6).algebra, "free").flops for n in (2, 4, 8)]

@@ -233,7 +233,7 @@ def test_no_module_is_imported_by_its_name_in_a_string():
 
 
 OTHERS_PRIVATE = {  # of other packages, which have no public name for it, and of named tuples
-    *("_replace", "_asdict", "_getframe", "_actions", "_SubParsersAction", "_Pointer"),
+    *("_replace", "_asdict", "_fields", "_getframe", "_actions", "_SubParsersAction", "_Pointer"),
     *("_current_level", "_C", "_functorch", "_UFUNC_API", "_ARRAY_API"),
 }
 
@@ -404,3 +404,6 @@ def test_old_names_of_members_warn():
         assert tree.shaken.stages
     with pytest.warns(DeprecationWarning, match=r"LinearTree.own is now LinearTree.covariances"):
         assert np.array_equal(tree.own, tree.covariances)
+    robot = psiphi.load("puma560")
+    with pytest.warns(DeprecationWarning, match=r"Model.check_quaternions is now Robot.check_non"):
+        assert robot.check_quaternions("f", np.zeros(6)).shape == (6,)

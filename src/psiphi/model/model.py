@@ -161,6 +161,8 @@ class Model:
                 )
         return q
 
+    check_quaternions = RenamedMember("check_nonzero_quaternions")
+
     @property
     def mimics(self) -> dict[str, Mimic]:
         """The mimics of the joints that have one, by the joint's name."""

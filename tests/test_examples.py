@@ -72,8 +72,8 @@ def test_the_script_runs(script, tmp_path, monkeypatch):
 @EACH
 def test_the_notebook_is_the_script_with_what_it_shows(script):
     beside = script.with_suffix(".ipynb").read_text(encoding="utf-8")
-    anew = f"make it anew: {sys.executable} examples/notebooks.py {script.stem}"
-    assert notebooks.without_outputs(beside) == notebooks.notebook(script), anew
+    remedy = f"regenerate it: {sys.executable} examples/notebooks.py {script.stem}"
+    assert notebooks.without_outputs(beside) == notebooks.notebook(script), remedy
     cells = json.loads(beside)["cells"]
     assert [cell["cell_type"] for cell in cells[:2]] == ["markdown", "code"] and cells[0]["source"][
         0

@@ -63,7 +63,7 @@ def test_made_pages_are_up_to_date(made):
         for name, text in made.items()
         if not same((DOCS / name).read_text(encoding="utf-8"), text)
     ]
-    assert not stale, f"make them anew: {sys.executable} tools/docs.py"
+    assert not stale, f"regenerate them: {sys.executable} tools/docs.py"
     assert {f"robots/{path.name}" for path in (DOCS / "robots").glob("*.svg")} <= set(made)
 
 

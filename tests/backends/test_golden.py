@@ -3,7 +3,7 @@
 
 What is written here is what a reader of the emitters should expect; a change of theirs shows as a
 difference of the files in `golden/`. Lanes, registers and fused multiply-adds are fixed, so that
-the text does not depend on this machine. To write them anew:
+the text does not depend on this machine. To write them again:
 
     python tools/golden.py
 """

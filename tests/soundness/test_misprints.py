@@ -37,13 +37,13 @@ Sides = tuple[Expression, Expression]
 
 
 class Misprint(NamedTuple):
-    """A printed form; `refused`: it cannot even be written; `mended`: what it should have been."""
+    """A printed form, and its correction; `refused`: the printed form cannot be written."""
 
     id: str
     printed: str
     s: Operators
     wrong: Callable[[Operators], Sides]
-    mended: Callable[[Operators], Sides]
+    corrected: Callable[[Operators], Sides]
     refused: bool = False
 
 
@@ -319,7 +319,7 @@ def test_a_printed_form_that_is_wrong(row):
 
 @pytest.mark.parametrize("row", MISPRINTS, ids=lambda row: f"{row.id} {row.printed}")
 def test_its_corrected_form(row):
-    lhs, rhs = row.mended(row.s)
+    lhs, rhs = row.corrected(row.s)
     assert pp.prove(lhs, rhs).counterexample is None
 
 
@@ -335,7 +335,7 @@ def test_there_are_34():
 
 
 def test_the_motion_of_sliding_joints_with_numbers():
-    """The mended (2.32) in letters, against the letter a itself."""
+    """The corrected (2.32) in letters, against the letter a itself."""
     s, rng = SLIDING, np.random.default_rng(1)
     q, rates = rng.uniform(-1, 1, (2, 3))
     e = moved(s, 1)

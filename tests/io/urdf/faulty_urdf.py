@@ -356,7 +356,7 @@ REPORTED: list[tuple[str, str, str, str]] = [
     ("joint called like a link", 'name="shoulder"', 'name="tool"', "has the name of link 'tool'"),
 ]
 
-# refused, but mended when asked; the first word is the repair
+# refused, but repaired on request; the first word is the repair
 REPAIRED: list[tuple[str, str, str, str]] = [
     ("inertia negative", TENSOR, TENSOR.replace("0.08", "-0.08"), "repaired: principal moments"),
     ("inertia indefinite", TENSOR, TENSOR.replace("0.01", "5"), "repaired: principal moments"),

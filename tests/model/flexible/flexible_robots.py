@@ -68,7 +68,7 @@ def tree(quadratic: bool = False) -> tuple[pp.Robot, list[Part]]:
     short, others = random_body(2, 2, 3, quadratic=False, rotary=False)
     many, points = random_body(
         3, 1, 30, quadratic=False, rotary=False
-    )  # lumped anew: few points in place of thirty
+    )  # lumped again: few points in place of thirty
     hub, hub_node = lump(4, 2.0)
     load, load_node = lump(5, 1.0)
     b = pp.Builder("flexible tree")

@@ -113,7 +113,7 @@ def test_quaternions_of_matrices(rng):
 
 
 def symmetric(rng, n: int) -> np.ndarray:
-    """Hard ones among them: of any condition, of low rank, equal eigenvalues, diagonal, nought."""
+    """Hard cases: any condition number, low rank, equal eigenvalues, diagonal matrices, zeros."""
     Q = np.linalg.qr(rng.standard_normal((500, n, n)))[0]
     w = 10.0 ** rng.uniform(-12, 0, (500, n))
     w[100:200, 0] = 0.0

@@ -38,11 +38,11 @@ def minor(version):
 
 
 def project():
-    return tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 def test_released_names_work_for_one_more_minor_version():
-    released, *names = FILE.read_text("utf8").split()
+    released, *names = FILE.read_text(encoding="utf-8").split()
     (major, old), (now_major, now) = minor(released), minor(project()["version"])
     assert (major, old) <= (now_major, now)
     if now_major > major or now > old + 1:
@@ -59,17 +59,19 @@ def test_released_names_work_for_one_more_minor_version():
 
 
 def test_the_policy_and_the_version_are_told_in_one_place():
-    changes = " ".join((ROOT / "CHANGELOG.md").read_text("utf8").split())
+    changes = " ".join((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split())
     assert SENTENCE in changes
-    cited = re.search(r"^version: (\S+)", (ROOT / "CITATION.cff").read_text("utf8"), re.MULTILINE)
+    cited = re.search(
+        r"^version: (\S+)", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert cited and cited[1] == project()["version"]
 
 
 def test_files_for_a_public_repository_are_well_formed():
     """They cannot run here: they are YAML, and call targets that the Makefile has."""
-    made = (ROOT / "Makefile").read_text("utf8")
+    made = (ROOT / "Makefile").read_text(encoding="utf-8")
     for path in sorted((ROOT / ".github").rglob("*.yml")):
-        text = path.read_text("utf8")
+        text = path.read_text(encoding="utf-8")
         assert yaml.safe_load(text), path.name
         for target in re.findall(r"\bmake ([a-z-]+)", text):
             assert re.search(rf"^{target}:", made, re.MULTILINE), (path.name, target)
@@ -78,5 +80,5 @@ def test_files_for_a_public_repository_are_well_formed():
 
 
 if __name__ == "__main__":
-    FILE.write_text("\n".join([project()["version"], *public_names(), ""]), "utf8")
+    FILE.write_text("\n".join([project()["version"], *public_names(), ""]), encoding="utf-8")
     print(f"wrote {FILE}")

@@ -18,7 +18,11 @@ ROOT = Path(__file__).parent.parent
 def test_nothing_asks_for_an_extra_of_a_package_on_an_index():
     """psiphi is on no index yet: pip install 'psiphi[plot]' would find nothing."""
     files = [*ROOT.glob("docs/*.md"), *ROOT.glob("*.md"), *ROOT.glob("src/**/*.py")]
-    wrong = [path for path in files if re.search(r"pip install '?psiphi\b", path.read_text("utf8"))]
+    wrong = [
+        path
+        for path in files
+        if re.search(r"pip install '?psiphi\b", path.read_text(encoding="utf-8"))
+    ]
     assert not wrong
     assert re.fullmatch(r"pip install 'matplotlib>=[\d.]+'", install_command("psiphi[plot]"))
     names = [re.split(r"[<>=~]", name)[0] for name in required_packages("psiphi[bench]")]

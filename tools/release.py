@@ -66,7 +66,9 @@ def build() -> list[Path]:
 
 def version() -> str:
     """The version, from its one place."""
-    return tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]["version"]
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "version"
+    ]
 
 
 def use(file: Path) -> None:

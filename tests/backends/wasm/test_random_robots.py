@@ -45,7 +45,7 @@ def worst_difference(folder: Path, seed: int, states: int = 3) -> float:
     for name in FUNCTIONS:
         function = robot.function(name, ("tool",) if name == "frame_pose" else ())
         file = folder / f"{name}_{seed}.mjs"
-        file.write_text(TARGETS["wasm"].emit(function.code, "d", "f", "a trial"))
+        file.write_text(TARGETS["wasm"].emit(function.code, "d", "f", "a trial"), encoding="utf-8")
         rng = np.random.default_rng([seed, 1])
         given = [
             [
@@ -59,10 +59,12 @@ def worst_difference(folder: Path, seed: int, states: int = 3) -> float:
             out = function.ufunc(*state)
             expected.append(np.concatenate([np.ravel(x) for x in np.atleast_1d(out)]))
     script, data = folder / "run.mjs", folder / "jobs.json"
-    script.write_text(RUN)
-    data.write_text(json.dumps(jobs))
+    script.write_text(RUN, encoding="utf-8")
+    data.write_text(json.dumps(jobs), encoding="utf-8")
     assert NODE is not None
-    done = subprocess.run([NODE, str(script), str(data)], capture_output=True, text=True)
+    done = subprocess.run(
+        [NODE, str(script), str(data)], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     answers = [np.array(x) for job in json.loads(done.stdout) for x in job]
     return max(

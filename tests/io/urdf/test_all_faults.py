@@ -73,7 +73,7 @@ def test_very_many_faults_end_the_reading():
 
 def test_psiphi_check_lists_them(tmp_path, capsys):
     file = tmp_path / "messy.urdf"
-    file.write_text(MESSY)
+    file.write_text(MESSY, encoding="utf-8")
     assert cli.main(["check", str(file)]) == 1
     out = capsys.readouterr().out
     assert out.startswith(f"{file}: 8 faults\n  line 3, link 'a': mass is -1 kg")
@@ -88,7 +88,7 @@ def test_check_and_info_take_the_options_of_load(tmp_path, capsys):
     {INERTIAL.format(mass=1, ixx=-9)}</link><joint name="hinge" type="continuous">
     <parent link="base"/><child link="a"/><axis xyz="0 1 0"/></joint></robot>"""
     file = tmp_path / "arm.urdf"
-    file.write_text(text)
+    file.write_text(text, encoding="utf-8")
     assert cli.main(["check", str(file)]) == 1
     assert "1 fault" in capsys.readouterr().out
     assert cli.main(["check", str(file), "--repair", "inertia,limits"]) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
 from psiphi._util.validate import generator, positive_number
+from psiphi.algebra.dense.dense_value import evaluate
 from psiphi.algebra.dense.rank_check import random_inputs
 from psiphi.algebra.expressions import terms
 from psiphi.algebra.expressions.block_structure import INWARD, OUTWARD, SAME
@@ -107,12 +109,18 @@ def dot_test(
     )
     q = model.random(rng) if q is None else q
     values = random_values(op, rng)
-    A, At = (np.atleast_2d(x.dense(q, **values)) for x in (op, op.T))
+    A, At = (np.atleast_2d(dense_at(x, q, values)) for x in (op, op.T))
     A = A if A.shape == At.shape[::-1] else A.T
     u, v = rng.standard_normal(A.shape[1]), rng.standard_normal(A.shape[0])
     left, right = float((A @ u) @ v), float(u @ (At @ v))
     size = float(np.abs(A).max(initial=0.0) * np.abs(u).sum() * np.abs(v).max())
     return DotTest(left, right, abs(left - right) / (1.0 + size), tolerance)
+
+
+def dense_at(op: Expression, q: np.ndarray, values: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The matrix at q, with the values of vectors, and of v, by name."""
+    vectors = {name: x for name, x in values.items() if name != "v"}
+    return evaluate(op.term, op.require_model(), q, values.get("v"), vectors)
 
 
 def random_values(op: Expression, rng: np.random.Generator) -> dict[str, np.ndarray]:

@@ -24,7 +24,7 @@ from psiphi.algebra.blocks.body_indices import Fact
 from psiphi.algebra.dense.rank_check import MAX_BODIES, check_invertible, entry_bound
 from psiphi.algebra.expressions.expression import Expression
 from psiphi.algebra.expressions.letters import FrameLetter, Letter, SymbolLetter, VectorLetter
-from psiphi.algebra.expressions.operator_properties import random_values
+from psiphi.algebra.expressions.operator_properties import dense_at, random_values
 from psiphi.algebra.expressions.terms import Poly, letter_term, product, scaled, total
 from psiphi.algebra.expressions.type_checks import check_sum, common_robot, operand_error
 from psiphi.algebra.rewriting.derivation import Chain, Counterexample, Derivation
@@ -222,11 +222,8 @@ def _numbers(
     """The matrix of one side; a multiple of I has the size of the other side."""
     names = {"v", *map(_word, side.letters)} & set(values)
     padded = side if side.rows == both.rows and side.cols == both.cols else side + 0 * both
-    return np.asarray(
-        padded.dense(
-            q, **(values if padded is not side else {name: values[name] for name in names})
-        )
-    )
+    own = values if padded is not side else {name: values[name] for name in names}
+    return np.asarray(dense_at(padded, q, own))
 
 
 def _labels(both: Expression, matrix: np.ndarray, place: tuple[int, ...]) -> tuple[str, ...]:

@@ -16,12 +16,14 @@ from psiphi.simulation.compiled_rollout.contact_step import ground_contact
 from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutProgram
 from psiphi.simulation.contact import ground_contact as contact_rules
+from psiphi.simulation.contact.contact_solver import CYCLE, MAX_COORDINATES, ContactSolver
 from psiphi.simulation.contact.ground_contact import GroundContact
 from psiphi.simulation.control.torque_input import read_torque
 from psiphi.simulation.forces.damping_and_friction import read_losses
 from psiphi.simulation.integration.integrators import CONTACT_METHOD, CONTACTS
 from psiphi.simulation.plant import Plant
 
+WHEN = "in each step", f"first, then each {CYCLE}th iteration", "in the other iterations"
 Line = tuple[str, str, str, str]  # block, flops, when it runs, what it does
 
 
@@ -48,7 +50,7 @@ def explain(robot: Robot, contacts: Ground) -> str:
             *_equations(),
             "",
             f"contacts   {_points(contact)}",
-            f"solver     {_rule(loop.body)}, at most {count_of(loop.limit, 'time')}",
+            f"solver     {_solver(contact)}, at most {count_of(loop.limit, 'time')}",
             "",
             *_aligned(_lines(program, loop, blocks)),
             "",
@@ -81,15 +83,34 @@ def _points(contact: GroundContact) -> str:
     return f"{points} on {frames}, {span} on each: {rows} rows of J{dependent}"
 
 
+def _solver(contact: GroundContact) -> str:
+    """The solver of the contacts, and why it is used."""
+    solver = contact.solver
+    if solver.uses_newton:
+        return (
+            "Newton's method for all contacts, and sweeps, because contacts share a frame: "
+            f"{solver.space.size} unknowns"
+        )
+    if solver.space.has_patches:
+        return (
+            "sweeps over the contacts: contacts share a frame, but Newton's method would have "
+            f"{solver.space.size} unknowns, more than {MAX_COORDINATES}"
+        )
+    return "sweeps over the contacts, because no frame has two of them"
+
+
 def _rule(block: str) -> str:
     """What a block does: the first sentence of its rule."""
-    rule = getattr(GroundContact, block.rpartition(".")[2], None)
+    name = block.rpartition(".")[2]
+    rule = getattr(GroundContact, name, None) or getattr(ContactSolver, name, None)
     about = " ".join(((rule and rule.__doc__) or "").split())
     return about.partition(". ")[0].rstrip(".") or block
 
 
 def _lines(program: RolloutProgram, loop: Repeat, blocks: NamedBlocks) -> Iterator[Line]:
-    when = {loop.test: "in each step", loop.body: "in each iteration"}
+    when = {loop.test: "in each step"} | dict.fromkeys(loop.body, "in each iteration")
+    if len(loop.body) > 1:
+        when = dict(zip((loop.test, *loop.body), WHEN, strict=True))
     acting = "if a contact acts"
     yield "part", "flops", "runs", ""
     for name in program.order:
@@ -102,9 +123,10 @@ def _lines(program: RolloutProgram, loop: Repeat, blocks: NamedBlocks) -> Iterat
 def _totals(program: RolloutProgram, loop: Repeat, blocks: NamedBlocks) -> list[str]:
     flops = {name: _flops(code.count) for name, (code, _) in blocks.items()}
     others = sum(flops[name] for name in program.order if name != loop.name)
-    once = sum(flops[name] for name in loop.blocks if name not in (loop.test, loop.body))
+    once = sum(flops[name] for name in loop.blocks if name not in (loop.test, *loop.body))
     air = others + flops[loop.test]
-    ground = f"on the ground: {air + once} flops, and {flops[loop.body]} in each iteration"
+    each = " or ".join(str(flops[name]) for name in loop.body)
+    ground = f"on the ground: {air + once} flops, and {each} in each iteration"
     return [
         f"a step in the air: {air} flops; {ground}",
         "(a sine or cosine counts as 40)",

@@ -23,6 +23,7 @@ from psiphi.model.spatial.branch_free import choose, less, maximum, minimum
 from psiphi.model.spatial.screws import square_root
 
 TINY = 1e-30  # below any square of an impulse or speed that matters
+ROUNDING = 1e-13  # of S: det S is 0 if the contact cannot move along a tangent
 NEWTON_STEPS = 2  # in one sweep; x is kept from sweep to sweep
 
 Vector3 = list[Any]  # numbers, arrays or tape expressions
@@ -57,14 +58,14 @@ class ContactBlock(NamedTuple):
         ]
 
 
-BLOCK_NUMBERS = len(ContactBlock._fields)
+BLOCK_NUMBERS = len(ContactBlock.__annotations__)
 
 
 def solve_contact(block: ContactBlock, r: Vector3, mu: Any, x: Any) -> tuple[Vector3, Any, Any]:
     """The impulse of one contact, the new x, and by how much (m/s) Newton's method has not
     converged. `x` is that of the sweep before, 0 at first."""
     row = _TangentRow.of(block, r)
-    _, stick0, stick1, stick_n = row.impulse(0.0 * x)
+    _, stick0, stick1, stick_n = row.impulse(ROUNDING * row.trace)
     friction = square_root(stick0 * stick0 + stick1 * stick1)
     sticks = 1.0 - less(mu * maximum(stick_n, 0.0), friction)
     pushes = less(r[0], 0.0)
@@ -98,7 +99,7 @@ class _TangentRow(NamedTuple):
     def impulse(self, x: Any) -> tuple[Any, Any, Any, Any]:
         """1 / det(S + x I), lam_t(x), lam_n(x)."""
         b = self.block
-        d = 1.0 / (self.determinant + x * (self.trace + x))
+        d = 1.0 / maximum(self.determinant + x * (self.trace + x), TINY)
         t0 = (b.s01 * self.y1 - (b.s11 + x) * self.y0) * d
         t1 = (b.s01 * self.y0 - (b.s00 + x) * self.y1) * d
         return d, t0, t1, self.r0 - b.a0 * t0 - b.a1 * t1

@@ -129,6 +129,17 @@ def test_redundant_corners_have_derivatives_while_they_hold(cube):
     agree(cube, on_ground(cube), np.array(LANDS, dtype=float), tau, steps=2)
 
 
+def test_a_sliding_block_of_two_hundred_steps(cube):
+    """x = v t - mu g h^2 n (n + 1) / 2, whichever corners carry the load."""
+    q, v = cube.on_ground(cube.neutral()), [0, 0, 0, 1.0, 0, 0]
+    motion = pp.rollout(cube, q, v, dt=DT, steps=200, contacts=RIGID)
+    weight = np.zeros_like(motion.q)
+    weight[-1, 0] = 1.0
+    bars = motion.vjp(weight)
+    close(bars["v"][3], 0.2, 1e-9)
+    close(bars["ground_friction"].sum(), -GRAVITY * DT**2 * 200 * 201 / 2, 1e-9)
+
+
 def test_corners_that_slip_apart_have_no_derivative(cube):
     """How they share the load decides the friction, and the law does not say it."""
     q, turns = on_ground(cube), [0, 0, 1.0, 1.0, 0.3, -0.3]

@@ -31,7 +31,7 @@ import numpy as np
 from psiphi.compiler.autodiff.implicit_solve import are_accurate, factor_rows, solve_rows
 from psiphi.model.spatial.branch_free import choose, less, maximum
 from psiphi.model.spatial.scalar_arrays import entries, stack_entries
-from psiphi.model.spatial.screws import cross, dot, square_root
+from psiphi.model.spatial.screws import dot, square_root
 from psiphi.simulation.contact.ground_contact import GroundContact
 from psiphi.simulation.control.control_law import Values
 
@@ -186,75 +186,6 @@ def impulse_change(
     return stack_entries(_from_modes([-x for x in solve_rows(factors, F)], directions))
 
 
-class ContactRows:
-    """The rows of J of the contacts, by test wrenches on their frames: the three rows of a contact
-    that is alone on its frame, else the six unit wrenches of the frame.
-
-    wrenches   the test wrenches, 6 numbers for each frame, in world axes at the origins
-    rows       for each of the 3c rows: its first test wrench, and the coefficients from it on
-    """
-
-    def __init__(self, contact: GroundContact, levers: Sequence[Sequence[Any]]):
-        self.wrenches: list[list[Any]] = []
-        rows: list[tuple[int, list[Any]]] = [(0, [])] * (3 * contact.count)
-        for k, frame in enumerate(contact.frames):
-            points = [i for i, point in enumerate(contact.points) if point.frame == frame]
-            start, tests = len(self.wrenches), np.eye(6).tolist()
-            arms = [[*cross(levers[i], a), *a] for i in points for a in contact.ground.axes]
-            coefficients = arms
-            if len(points) == 1:
-                tests, coefficients = arms, np.eye(3).tolist()
-            for i, row in enumerate(coefficients):
-                rows[3 * points[i // 3] + i % 3] = start, row
-            left, right = [0.0] * (6 * k), [0.0] * (6 * (len(contact.frames) - k - 1))
-            self.wrenches += [[*left, *test, *right] for test in tests]
-        self.rows = rows
-
-    def wrench(self, impulse: np.ndarray) -> list[Any]:
-        """J* lambda on the frames."""
-        weights = self._weights(impulse)
-        return [dot(weights, column) for column in zip(*self.wrenches, strict=True)]
-
-    def half_response(self, Y: Sequence[Sequence[Any]], impulse: np.ndarray) -> np.ndarray:
-        """m^-1 J* lambda, where Y has a row m^-1 J* w for each test wrench w, M = m m*."""
-        weights = self._weights(impulse)
-        return stack_entries([dot(weights, column) for column in zip(*Y, strict=True)])
-
-    def _weights(self, impulse: np.ndarray) -> list[Any]:
-        """J* lambda as a sum of test wrenches."""
-        weights: list[Any] = [0.0] * len(self.wrenches)
-        for (start, row), x in zip(self.rows, entries(impulse), strict=True):
-            for k, coefficient in enumerate(row, start):
-                weights[k] = weights[k] + coefficient * x
-        return weights
-
-    def delassus(
-        self, Y: Sequence[Sequence[Any]], compliance: Sequence[Any] | None
-    ) -> list[list[Any]]:
-        """G = J M^-1 J* (+ R)."""
-        omega: list[list[Any]] = [[0.0] * len(Y) for _ in Y]
-        for i in range(len(Y)):
-            for j in range(i + 1):
-                omega[i][j] = omega[j][i] = dot(Y[i], Y[j])
-        G: list[list[Any]] = [[0.0] * len(self.rows) for _ in self.rows]
-        for j, (at, row) in enumerate(self.rows):
-            product = [dot(line[at : at + len(row)], row) for line in omega]
-            for i, (start, other) in enumerate(self.rows[: j + 1]):
-                G[i][j] = G[j][i] = dot(other, product[start : start + len(other)])
-        for i, x in enumerate(compliance or ()):
-            G[3 * i][3 * i] = G[3 * i][3 * i] + x
-        return G
-
-
-def contact_compliance(h: np.ndarray, numbers: Mapping[str, np.ndarray]) -> list[Any] | None:
-    """R of each contact, or None on a rigid ground."""
-    if "stiffness" not in numbers:
-        return None
-    (step,) = entries(h)
-    pairs = zip(entries(numbers["stiffness"]), entries(numbers["damping"]), strict=True)
-    return [1.0 / (step * (step * k + d)) for k, d in pairs]
-
-
 def contact_velocities(
     contact: GroundContact,
     poses: np.ndarray,
@@ -264,9 +195,10 @@ def contact_velocities(
     twists_before: np.ndarray | None,
     held: Mapping[str, np.ndarray],
     **numbers: np.ndarray,
-) -> list[Any]:
-    """c + b (+ R lambda_n) of the contacts, for the twists of the frames after the step. Rebounds
-    act where they did in the solved step: where its `speed` differs from `still`."""
+) -> tuple[list[Any], list[Any]]:
+    """c + b (+ R lambda_n) of the contacts, for the twists of the frames after the step; and R, if
+    the ground yields. Rebounds act where they did in the solved step: where its `speed` differs
+    from `still`."""
     given = {"poses": poses, "h": h, "impulse": impulse, "velocities_before": twists_before}
     found = contact.approach(velocities=twists, **given, **numbers)
     speed = entries(found["speed"])
@@ -280,6 +212,7 @@ def contact_velocities(
             difference = entries(held["speed"])[3 * i] - entries(held["still"])[i]
             acts = less(0.0, difference * difference)
             speed[3 * i] = choose(acts, moving + e * v, speed[3 * i])
-    for i, x in enumerate(contact_compliance(h, numbers) or ()):
+    compliance = entries(found["compliance"]) if "compliance" in found else []
+    for i, x in enumerate(compliance):
         speed[3 * i] = speed[3 * i] + x * entries(impulse)[3 * i]
-    return speed
+    return speed, compliance

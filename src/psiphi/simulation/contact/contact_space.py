@@ -76,6 +76,16 @@ class ContactSpace:
             w[self.spans[k]] = add(w[self.spans[k]], pull(E, impulse[3 * i : 3 * i + 3]))
         return w
 
+    def delassus(self, rows: Sequence[Matrix], omega: Matrix) -> Matrix:
+        """G = E Omega E*, the velocities of all contacts for each impulse."""
+        places = [(self.spans[k], row) for k, E in zip(self.owner, rows, strict=True) for row in E]
+        G: Matrix = [[None] * len(places) for _ in places]
+        for j, (span, row) in enumerate(places):
+            V = [dot(line[span], row) for line in omega]
+            for i, (at, other) in enumerate(places[: j + 1]):
+                G[i][j] = G[j][i] = dot(other, V[at])
+        return G
+
     def velocities(self, rows: Sequence[Matrix], c: Scalars, V: Scalars) -> list[Scalars]:
         """u = c + E V, for each contact."""
         return [

@@ -28,6 +28,8 @@ from psiphi.compiler.ir.loop_nodes import Repeat
 from psiphi.compiler.ir.stage_split import split_stages
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.ops import Op
+from psiphi.model.spatial.scalar_arrays import entries
+from psiphi.model.spatial.screws import dot
 from psiphi.simulation.compiled_rollout.contact_blocks import (
     START,
     ContactDynamics,
@@ -36,13 +38,12 @@ from psiphi.simulation.compiled_rollout.contact_blocks import (
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutProgram
 from psiphi.simulation.compiled_rollout.step_blocks import trace
 from psiphi.simulation.contact.contact_modes import (
-    ContactRows,
-    contact_compliance,
     contact_velocities,
     find_modes,
     impulse_change,
     mode_sizes,
 )
+from psiphi.simulation.contact.contact_space import gram
 from psiphi.simulation.contact.ground_contact import GroundContact
 from psiphi.simulation.control.control_law import Values
 from psiphi.simulation.integration.integrators import CONTACTS
@@ -193,22 +194,26 @@ class ImplicitContacts:
         correction: np.ndarray,
         **places: np.ndarray,
     ) -> Values:
-        contact, solved = self.contact, _SolvedStep(self, impulse, places)
-        rows = ContactRows(contact, contact.geometry(solved.poses)[0])
-        Y = [solved.half_wrench(wrench) for wrench in rows.wrenches]
-        v = solved.free_velocity + solved.half(rows.half_response(Y, impulse))
-        G = rows.delassus(Y, contact_compliance(places["h"], places))
-        change = solved.half(rows.half_response(Y, correction))
-        return {**find_modes(G, solved.speeds(v), friction, impulse), "change": change}
+        solved, space = _SolvedStep(self, impulse, places), self.contact.space
+        Y = [solved.half_wrench(wrench) for wrench in space.test_wrenches(solved.lever)]
+        v = solved.free_velocity + solved.response(Y, impulse)
+        G = space.delassus(space.rows(solved.lever), gram(Y))
+        speeds, compliance = solved.speeds(v)
+        for i, x in enumerate(compliance):
+            G[3 * i][3 * i] = G[3 * i][3 * i] + x
+        change = solved.response(Y, correction)
+        return {**find_modes(G, speeds, friction, impulse), "change": change}
 
     def _implicit(
         self, friction: np.ndarray, impulse: np.ndarray, near: np.ndarray, **places: np.ndarray
     ) -> Values:
-        contact, solved = self.contact, _SolvedStep(self, impulse, places)
-        rows = ContactRows(contact, contact.geometry(solved.poses)[0])
-        wrench = rows.wrench(impulse)
+        solved, space = _SolvedStep(self, impulse, places), self.contact.space
+        tests = space.test_wrenches(solved.lever)
+        w = space.wrench(space.rows(solved.lever), entries(impulse))
+        wrench = [dot(w, column) for column in zip(*tests, strict=True)]
         before = solved.free_velocity + solved.half(solved.half_wrench(wrench))
-        correction = impulse_change(solved.speeds(before), friction, impulse, near, places)
+        speeds, _ = solved.speeds(before)
+        correction = impulse_change(speeds, friction, impulse, near, places)
         return {"before": before, "correction": correction}
 
     @cached_property
@@ -253,6 +258,8 @@ class _SolvedStep:
         self.given |= {name: places[name] for name in self.dynamics.inputs}
         poses = (code.on(**self.given)["T"] for code in self.dynamics.poses)
         self.poses = np.array([x for T in poses for x in T])
+        levers, _ = contacts.contact.geometry(self.poses)
+        self.lever = np.array([x for lever in levers for x in lever])
 
     @property
     def free_velocity(self) -> np.ndarray:
@@ -265,6 +272,10 @@ class _SolvedStep:
         """m^-1 J* w."""
         return list(self.dynamics.half_wrench.on(**self.given, f_ext=wrench)["y"])
 
+    def response(self, Y: Sequence[Sequence[Any]], impulse: np.ndarray) -> np.ndarray:
+        """M^-1 J* lambda."""
+        return self.half(self.contacts.contact.half_response(Y, self.lever, impulse))
+
     def half(self, y: Sequence[Any] | np.ndarray) -> np.ndarray:
         """m^-* y."""
         return np.array(self.dynamics.half.on(**self.given, y=y)["a"])
@@ -272,8 +283,8 @@ class _SolvedStep:
     def twists(self, v: np.ndarray) -> np.ndarray:
         return np.array(self.dynamics.velocities.on(**self.given | {"v": v})["V"])
 
-    def speeds(self, v: np.ndarray) -> list[Any]:
-        """c + b of the contacts at this velocity."""
+    def speeds(self, v: np.ndarray) -> tuple[list[Any], list[Any]]:
+        """c + b of the contacts at this velocity, and R."""
         contact, places = self.contacts.contact, self.places
         numbers = {name: places[name] for name in contact.numbers if name in places}
         before = self.twists(places["V"]) if contact.ground.rebounds else None

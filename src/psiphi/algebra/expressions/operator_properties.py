@@ -117,7 +117,7 @@ def dot_test(
     return DotTest(left, right, abs(left - right) / (1.0 + size), tolerance)
 
 
-def dense_at(op: Expression, q: np.ndarray, values: Mapping[str, np.ndarray]) -> np.ndarray:
+def dense_at(op: Expression, q: Numbers, values: Mapping[str, np.ndarray]) -> np.ndarray:
     """The matrix at q, with the values of vectors, and of v, by name."""
     vectors = {name: x for name, x in values.items() if name != "v"}
     return evaluate(op.term, op.require_model(), q, values.get("v"), vectors)

@@ -422,7 +422,8 @@ def energy(case: Case, motion: pp.Trajectory) -> Failures:
         if np.diff(rise).max() > 0.02 * size:
             yield f"contacts add {np.diff(rise).max()} J in a step"
         return
-    first_order = ORDERS[case.chosen["method"]] == 1 or "limits" in case.chosen
+    lossy = "damping" in case.chosen or "friction" in case.chosen
+    first_order = ORDERS[case.chosen["method"]] <= 1 + lossy or "limits" in case.chosen
     limit = (0.1 if first_order else 0.004) * size
     if np.abs(change - total).max() > limit:
         k = int(np.abs(change - total).argmax())

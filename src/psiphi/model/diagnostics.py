@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -111,9 +112,17 @@ def emit_warning(report: Iterable[str]) -> None:
     if lines:
         more = f"; and {len(lines) - MAX_WARNINGS} more" if len(lines) > MAX_WARNINGS else ""
         warnings.warn(
-            ModelWarning("; ".join(lines[:MAX_WARNINGS]) + f"{more} (robot.report)"),
+            ModelWarning("; ".join(_file_once(lines[:MAX_WARNINGS])) + f"{more} (robot.report)"),
             stacklevel=caller_stacklevel(),
         )
+
+
+def _file_once(lines: Sequence[str]) -> list[str]:
+    """The lines of a report, with the name of their file in the first one only."""
+    found = re.match(r"(.+?:)\d+: ", lines[0])
+    file = found[1] if found else ""
+    rest = [f"line {x.removeprefix(file)}" if file and x.startswith(file) else x for x in lines[1:]]
+    return [lines[0], *rest]
 
 
 def caller_stacklevel() -> int:

@@ -102,3 +102,18 @@ def test_check_and_info_take_the_options_of_load(tmp_path, capsys):
     with pytest.warns(pp.ModelWarning, match="outside the package"):
         robot = pp.load(file, repair="inertia")
     assert robot.html(tmp_path / "arm.html").stat().st_size > 1000  # a box, or a stick figure
+
+
+def test_a_warning_names_its_file_once(tmp_path):
+    limit = '<limit lower="-90" upper="90" effort="0" velocity="0"/>'
+    file = tmp_path / "arm.urdf"
+    file.write_text(
+        f"""<robot name="arm"><link name="base"/><link name="a">{INERTIAL.format(mass=1, ixx=3)}
+        </link><joint name="hinge" type="revolute"><parent link="base"/><child link="a"/>{limit}
+        </joint></robot>"""
+    )
+    with pytest.warns(pp.ModelWarning) as caught:
+        pp.load(file)
+    text = str(caught[0].message)
+    assert text.count(str(file)) == 1 and text.startswith(f"{file}:1: robot: effort limit 0")
+    assert "; line 1: robot: velocity limit 0" in text and "; and 1 more" in text

@@ -10,6 +10,7 @@ import psiphi as pp
 from psiphi.compiler.sweeps.interpreter import interpret
 from tests.pages import ROOT
 from tests.soundness.oracle import STEP, Oracle
+from tests.zoo import chain
 
 ARMS = ("iiwa14", "stanford_arm")  # a chain of revolute joints; one that slides, with rotors
 
@@ -339,6 +340,27 @@ def test_rates_of_operators(arm, letter, rng):
     ahead, behind = (operator.dense(arm.integrate(q, v, step)) for step in (h, -h))
     rate = operator.dot().dense(q, v)
     assert np.allclose(rate, (ahead - behind) / (2 * h), atol=1e-7 * max(1.0, np.abs(rate).max()))
+
+
+@pytest.mark.parametrize("slides", [False, True])
+def test_gradient_of_the_mass_matrix(slides, rng):
+    """S1 (32): v* M_q v = 2 H phi (Omega_d (I + phi K H) P - V x* M) V, beside complex steps of an
+    oracle's mass matrix; (31), (29): dm/dt nu, with m of the oracle. As printed, without rotors."""
+    kinds = ["revolute", "prismatic", "revolute", "prismatic"] if slides else ["revolute"] * 4
+    arm = pp.Robot.of(chain("arm", kinds, seed=4))
+    q, v, s = arm.random(rng), rng.standard_normal(arm.nv), arm.operators
+    want = []
+    for step in np.eye(arm.nv):
+        ahead = Oracle(arm, q + 1j * STEP * step, v, moves=True)
+        want.append(v @ ahead["mass"].m.imag @ v / STEP)
+    V = s.phi.T @ s.H.T @ pp.vector("v")
+    slope = s.Omega_d @ (s.I + s.phi @ s.K @ s.H) @ s.P
+    gradient = 2 * s.H @ s.phi @ (slope + s.spin.T @ s.M) @ V  # spin.T is - V x*
+    np.testing.assert_allclose(gradient.dense(q, v), want, rtol=1e-8, atol=1e-8)
+    o = Oracle(arm, q, v)
+    nu = o["mass_half"].m.T @ v
+    rate = o.moving["mass_half"].m.imag @ nu / STEP
+    np.testing.assert_allclose(s.mass_half_dot.dense(q, v) @ nu, rate, rtol=1e-7, atol=1e-8)
 
 
 @pytest.mark.parametrize("normalised", [True, False])

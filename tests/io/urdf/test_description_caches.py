@@ -22,7 +22,7 @@ def cache(tmp_path, monkeypatch):
         path = tmp_path / folder
         path.mkdir(parents=True)
         for name, text in files.items():
-            (path / name).write_text(text)
+            (path / name).write_text(text, encoding="utf-8")
     return tmp_path
 
 

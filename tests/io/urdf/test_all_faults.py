@@ -110,7 +110,8 @@ def test_a_warning_names_its_file_once(tmp_path):
     file.write_text(
         f"""<robot name="arm"><link name="base"/><link name="a">{INERTIAL.format(mass=1, ixx=3)}
         </link><joint name="hinge" type="revolute"><parent link="base"/><child link="a"/>{limit}
-        </joint></robot>"""
+        </joint></robot>""",
+        encoding="utf-8",
     )
     with pytest.warns(pp.ModelWarning) as caught:
         pp.load(file)

@@ -1,29 +1,46 @@
 """Legged robots on the ground: psiphi's rollouts beside MuJoCo's, and how well contacts are solved.
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/ground.py        (pip install psiphi[peers])
+    python benchmarks/ground.py --gpu [--only NAME] [--write FILE.md]   (an NVIDIA GPU, and torch)
 
 Each robot trots in place or stands: a proportional law to a moving posture, and joint damping,
 which is implicit in both programs. Times are of one core, for one step of one robot, the best of
 RUNS. MuJoCo solves its own soft law, starts from its last solution and stops at its tolerance;
 psiphi solves Coulomb's law. The residual is how much the steps of psiphi violate Coulomb's law.
+
+With --gpu the same motions run as batches of torch tensors on the GPU of this machine, and the
+table has their steps per second. Arithmetic is that of float64, also for tensors of float32; all
+inputs are rounded to the type of the tensors first. Results are compared with those of the CPU:
+`bits` if q of COMPARED motions is bitwise equal after rounding, else the largest difference.
 """
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import mujoco
 import numpy as np
-from mujoco import rollout as mujoco_rollout
 
 import psiphi as pp
 
 DT, STEPS, BATCH, RUNS, FRICTION = 2e-3, 250, 64, 5, 0.7
 QUANTILES = (0.5, 0.99, 0.999, 0.9999, 1.0)
+GPU_COUNTS, GPU_RUNS, COMPARED = (4096, 16384, 65536), 3, 64
+GPU_HEAD = (
+    "robot",
+    "type",
+    "motions",
+    "seconds",
+    "steps per s",
+    "largest residual, m/s",
+    "agrees",
+    "first call, s",
+)
 PEERS = (("ELLIPTIC", "NEWTON"), ("ELLIPTIC", "PGS"), ("PYRAMIDAL", "NEWTON"))
 Motion = Callable[[float], np.ndarray]  # offsets of the joints at a time
 
@@ -117,6 +134,9 @@ def psiphi_motion(walker: Walker, steps: int) -> Callable[[], pp.RolloutResult]:
 
 def mujoco_motion(walker: Walker, cone: str, solver: str) -> Callable[[], None]:
     """The rollout of MuJoCo with the same bodies, spheres, gains and damping."""
+    import mujoco
+    from mujoco import rollout as mujoco_rollout
+
     robot = walker.robot
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "robot.xml"
@@ -176,7 +196,78 @@ def best(run: Callable[[], object]) -> float:
     return 1e6 * min(times) / (BATCH * STEPS)
 
 
+def gpu_row(walker: Walker, char: str, count: int) -> tuple[str, ...]:
+    """One row of the table of --gpu: a batch of motions, on torch tensors."""
+    import torch
+
+    def rounded(x: Any) -> Any:
+        return np.asarray(x, char).astype(float)
+
+    robot, kp, kd = walker.robot, walker.joint_vector(walker.kp), walker.joint_vector(walker.kd)
+    q, v = map(rounded, walker.starts(count))
+    q0, v0 = (torch.from_numpy(x.astype(char)).cuda() for x in (q, v))
+    law = pp.PD(robot, lambda t: rounded(walker.target(t)), kp=kp, kd=0.0)
+    options: dict[str, Any] = {"tau": law, "steps": STEPS, "every": STEPS, "damping": kd}
+    options |= {"contacts": pp.Ground(friction=rounded(FRICTION)), "dt": float(rounded(DT))}
+    times: list[float] = []
+    states: Any = None
+    for _ in range(1 + GPU_RUNS):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        states = pp.rollout(robot, q0, v0, **options)
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - begin)
+    host = pp.rollout(robot, q[:COMPARED], v[:COMPARED], **options)
+    found = states.q[:COMPARED].cpu().numpy()
+    error = float(np.abs(found - host.q.astype(char)).max())
+    seconds = min(times[1:])
+    return (
+        walker.name,
+        {"f": "float32", "d": "float64"}[char],
+        f"{count}",
+        f"{seconds:.3f}",
+        f"{count * STEPS / seconds:.2e}",
+        f"{float(states.contact_residual.max()):.0e}",
+        "bits" if error == 0.0 else f"{error:.0e}",
+        f"{times[0]:.1f}",
+    )
+
+
+def gpu_table(only: str) -> Iterator[str]:
+    """The lines of the table of --gpu, of the robots with `only` in their names."""
+    import torch
+
+    yield f"{torch.cuda.get_device_name()}, {time.strftime('%Y-%m-%d')}, {STEPS} steps of {DT} s"
+    yield ""
+    yield f"| {' | '.join(GPU_HEAD)} |"
+    yield "|" + "---|" * len(GPU_HEAD)
+    for walker in (anymal(), g1(8), g1(16)):
+        for char in "df" if only in walker.name else "":
+            for count in GPU_COUNTS:
+                yield f"| {' | '.join(gpu_row(walker, char, count))} |"
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--gpu", action="store_true", help="batches on the GPU of this machine")
+    parser.add_argument("--write", metavar="FILE", help="with --gpu: also write the table there")
+    parser.add_argument("--only", metavar="NAME", default="", help='"ANYmal", "G1" or "G1, 8"')
+    args = parser.parse_args()
+    if not args.gpu:
+        beside_mujoco()
+        return
+    lines = []
+    for line in gpu_table(args.only):
+        lines.append(line)
+        print(line, flush=True)
+    if args.write:
+        Path(args.write).write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
+def beside_mujoco() -> None:
+    """The lines of the comparison on one core."""
     pp.set_threads(1)
     quantiles = ", ".join(f"{100 * x:g} %" for x in QUANTILES)
     print(f"us a step on one core; residual in m/s at {quantiles} of all steps of psiphi")

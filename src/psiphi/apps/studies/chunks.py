@@ -131,13 +131,16 @@ class Chunk:
         v0: Any = DeviceArray.of(motions.v, gpu)
         result: Any = rollout(motions.system, q0, v0, motions.tau, **options)
         q, v = (x.host() for x in result)
+        residual = np.zeros(q.shape[:2])
+        if result.contact_residual is not None:
+            residual = result.contact_residual.host()
         far = numbers[~(np.abs(q) < GPU_ANGLE_LIMIT).all(axis=(1, 2))]
         # beyond the limit the CPU takes sines from the C library: compute these on the CPU
         if len(far) and self.sampler is not None:
             again = Chunk(config)._rollout(self.sampler.motions(far), every, far)
             where = np.isin(numbers, far)
-            q[where], v[where] = again[:2]
-        return q, v, np.zeros(q.shape[:2])
+            q[where], v[where], residual[where] = again
+        return q, v, residual
 
     def _rows(self, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
         count = len(q)

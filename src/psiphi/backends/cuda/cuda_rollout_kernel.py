@@ -7,13 +7,15 @@ the order of the `Rollout`, as on the CPU: those read once, those read every ste
 step), then the samples (one row per sample; row 0 is the start if `samples_start`). All blocks of a
 step are one tape (`tape_fusion.py`); what the next step reads of this step is carried by the loop.
 Blocks that not every step needs (`Repeat`) are separate tapes, which a thread runs as often as it
-needs to; the parts of a step then exchange numbers in local memory, in cells.
+needs to, and those of them that have a condition only where it is not 0; the parts of a step then
+exchange numbers in local memory, in cells.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 
 from psiphi.backends.cuda.constant_memory import with_constant_memory
 from psiphi.backends.cuda.cuda_kernel import (
@@ -27,7 +29,7 @@ from psiphi.backends.llvm.angle_reduction import sincos_any_angle
 from psiphi.backends.llvm.llvm_emitter import Width
 from psiphi.backends.llvm.register_spills import SPILL_BASE, SpillEmitter
 from psiphi.compiler.ir.loop_nodes import Repeat, Rollout
-from psiphi.compiler.ir.segments import Segment
+from psiphi.compiler.ir.segments import Segment, Store
 from psiphi.compiler.ir.tape_fusion import TapeFusion
 from psiphi.compiler.tape.ops import Op
 
@@ -36,16 +38,58 @@ CELLS = "cells"  # the pointer to the numbers that parts of a step exchange
 
 
 @dataclass(frozen=True)
-class _RepeatTapes:
-    """A `Repeat` and the tapes of its blocks: before, body, after."""
+class _Section:
+    """Blocks as one tape, which runs if the value `condition` is not 0; always if it is ""."""
+
+    tape: TapeFusion
+    condition: str = ""
+
+    @property
+    def sections(self) -> list[_Section]:
+        return [self]
+
+
+@dataclass(frozen=True)
+class _RepeatSections:
+    """A `Repeat` and the sections of its blocks: before, body, after."""
 
     repeat: Repeat
-    tapes: tuple[TapeFusion, TapeFusion, TapeFusion]
+    before: list[_Section]
+    body: list[_Section]
+    after: list[_Section]
+
+    @property
+    def sections(self) -> list[_Section]:
+        return [*self.before, *self.body, *self.after]
+
+
+class _TapeEmitter(SpillEmitter):
+    """A tape of a step, whose arrays have the type `stored`. With `volatile_cells`, LLVM leaves the
+    cells in memory: a thread has too few registers for all of them."""
+
+    stored: Width
+
+    def set_memory(self, stored: Width, volatile_cells: bool) -> None:
+        self.stored = stored
+        self.volatile_bases = (SPILL_BASE, *[CELLS] * volatile_cells)
+
+    def _load(self, base: str, offset: int) -> str:
+        if base in (SPILL_BASE, CELLS) or self.stored == self.width:
+            return super()._load(base, offset)
+        address, short, name = (self.new_register() for _ in range(3))
+        fp, size = self.stored.fp, self.stored.bytes
+        self.lines += [
+            f"{address} = getelementptr i8, ptr %{base}, i64 {offset * size}",
+            f"{short} = load {fp}, ptr {address}, align {size}",
+            f"{name} = fpext {fp} {short} to {self.width.fp}",
+        ]
+        return name
 
 
 def rollout_kernel_module(rollout: Rollout, fp: str, wrapper: KernelWrapper) -> str:
     """The IR of one kernel; its first line describes the block."""
-    w = Width(fp, 1)
+    stored = Width(fp, 1)
+    w = Width("double", 1) if rollout.in_float64 else stored
     names = [*rollout.packed_once, *rollout.packed_per_step, *rollout.sampled]
     input_count = len(rollout.packed_once) + len(rollout.packed_per_step)
     pointers = [f"in{i}" for i in range(input_count)] + [
@@ -56,7 +100,7 @@ def rollout_kernel_module(rollout: Rollout, fp: str, wrapper: KernelWrapper) -> 
         "steps",
         "every",
     ]
-    loop = _StepLoop(rollout, w, dict(zip(names, pointers, strict=True)))
+    loop = _StepLoop(rollout, w, stored, dict(zip(names, pointers, strict=True)))
     block, trig = Block(MAX_WARPS, 0), [sincos_any_angle(w)] if loop.has_trig else []
     text = wrapper.kernel(pointers, numbers, loop.body(), block)
     return with_constant_memory(
@@ -67,15 +111,11 @@ def rollout_kernel_module(rollout: Rollout, fp: str, wrapper: KernelWrapper) -> 
 class _StepLoop:
     """The text of one kernel; `array_names` is {place: name of its array}."""
 
-    def __init__(self, rollout: Rollout, w: Width, array_names: dict[str, str]):
-        self.rollout, self.w, self.array_names = rollout, w, array_names
+    def __init__(self, rollout: Rollout, w: Width, stored: Width, array_names: dict[str, str]):
+        self.rollout, self.w, self.stored, self.array_names = rollout, w, stored, array_names
         self.first = self._fuse(rollout.prologue)
         self.parts = self._parts()
-        tapes = [
-            fusion
-            for part in self.parts
-            for fusion in (part.tapes if isinstance(part, _RepeatTapes) else (part,))
-        ]
+        tapes = [section.tape for part in self.parts for section in part.sections]
         self.tapes = [self.first, *tapes]
         changed = {place for fusion in tapes for place in fusion.values}
         self.carried = self._cells(
@@ -86,6 +126,7 @@ class _StepLoop:
             if len(tapes) > 1
             else {}
         )
+        self.volatile = len(self.cells) > CAPACITY[w.fp]
         self.count = self.slot_count = 0  # registers named so far, spill slots
 
     def _fuse(self, blocks: Iterable[str]) -> TapeFusion:
@@ -94,33 +135,35 @@ class _StepLoop:
             fusion.run(name)
         return fusion
 
-    def _parts(self) -> list[TapeFusion | _RepeatTapes]:
+    def _sections(self, blocks: Iterable[str]) -> list[_Section]:
+        """The blocks of a repeat; one with a condition is a section of its own."""
+        conditions = self.rollout.conditions
+        groups = groupby(blocks, key=lambda name: name if name in conditions else "")
+        return [_Section(self._fuse(names), conditions.get(key, "")) for key, names in groups]
+
+    def _parts(self) -> list[_Section | _RepeatSections]:
         """The parts of a step: tapes, with repeats between them."""
         repeats, parts, blocks = {repeat.name: repeat for repeat in self.rollout.repeats}, [], []
         for name in self.rollout.order:
             repeat = repeats.get(name)
             blocks.append(repeat.test if repeat else name)
             if repeat:
-                tapes = (
-                    self._fuse(repeat.before),
-                    self._fuse(repeat.body),
-                    self._fuse([repeat.after] * bool(repeat.after)),
-                )
-                parts += [self._fuse(blocks), _RepeatTapes(repeat, tapes)]
+                groups = repeat.before, repeat.body, [repeat.after] * bool(repeat.after)
+                sections = map(self._sections, groups)
+                parts += [_Section(self._fuse(blocks)), _RepeatSections(repeat, *sections)]
                 blocks = []
-        return [*parts, self._fuse(blocks)] if blocks or not parts else parts
+        return [*parts, _Section(self._fuse(blocks))] if blocks or not parts else parts
 
     def _places_read_first(self) -> set[str]:
-        """Places that a step reads or samples before it writes them; a repeat may write nothing."""
+        """Places that a step reads or samples before it writes them; a repeat, or a section with a
+        condition, may write nothing."""
         read, written = set[str](), set[str]()
         for part in self.parts:
             written_here = set(written)
-            for fusion in part.tapes if isinstance(part, _RepeatTapes) else (part,):
-                read |= {
-                    str(place) for op, place, _ in fusion.tape.nodes if op is Op.LEAF
-                } - written_here
-                written_here |= fusion.values.keys()
-            written = written if isinstance(part, _RepeatTapes) else written_here
+            for section in part.sections:
+                read |= _places_read(section.tape) - written_here
+                written_here |= set() if section.condition else section.tape.values.keys()
+            written = written if isinstance(part, _RepeatSections) else written_here
         return read | (set(self.rollout.sampled) - written)
 
     def _cells(self, group: Iterable[str]) -> list[Cell]:
@@ -147,7 +190,11 @@ class _StepLoop:
             else self._emit(self.tapes[1], carried_and_sampled, names)
         )
         before, samples = (iter(values[len(self.carried) :]) for values in (starts, ends))
-        carry = zip(names.values(), starts, ends, strict=False)
+        sums = {name for (place, _), name in names.items() if place in self.rollout.sample_sums}
+        carry = [
+            (name, first, f"{name}.next" if name in sums else last, last)
+            for name, first, last in zip(names.values(), starts, ends, strict=False)
+        ]
         return [
             *(
                 self._allocate(name, count)
@@ -183,7 +230,7 @@ class _StepLoop:
             f"%sample = phi i64 [ {samples_start:d}, %ready ], [ %sample.next, %next ]",
             *(
                 f"{name} = phi {self.w.fp} [ {first}, %ready ], [ {last}, %next ]"
-                for name, first, last in carry
+                for name, first, last, _ in carry
             ),
             "%running = icmp slt i64 %s, %steps",
             "br i1 %running, label %step, label %done",
@@ -211,6 +258,12 @@ class _StepLoop:
             "next:",
             "%due.next = phi i64 [ %due.less, %after ], [ %every, %store ]",
             "%sample.next = phi i64 [ %sample, %after ], [ %sample.up, %store ]",
+            *(
+                f"{name}.next = phi {self.w.fp} [ {last}, %after ], "
+                f"[ {self.w.constant(0.0)}, %store ]"
+                for name, _, _, last in carry
+                if name in sums
+            ),
             "%s.next = add i64 %s, 1",
             "br label %test",
             "done:",
@@ -220,14 +273,21 @@ class _StepLoop:
         return f"%{name} = alloca [{count * self.w.bytes} x i8], align {self.w.bytes}"
 
     def _emit(
-        self, fusion: TapeFusion, cells: Iterable[Cell], names: dict[Cell, str]
+        self,
+        fusion: TapeFusion,
+        cells: Iterable[Cell],
+        names: dict[Cell, str],
+        stored: Iterable[Cell] = (),
     ) -> tuple[list[str], list[str]]:
         """The lines of a tape, and the operand texts of `cells` after them.
 
-        `names` are cells that are in registers before.
+        `names` are cells that are in registers before; `stored` those that are stored as soon as
+        they are computed, which the tape may not read.
         """
         ends = [fusion.value(*cell) for cell in cells]
-        live = fusion.tape.live(ends)
+        stores = [Store(CELLS, self.cells[cell], fusion.value(*cell)) for cell in stored]
+        needed = [*ends, *(store.node for store in stores)]
+        live = fusion.tape.live(needed)
         leaves = {i: (a, b) for i in live for op, a, b in [fusion.tape.nodes[i]] if op is Op.LEAF}
         known = {i: names[cell] for i, cell in leaves.items() if cell in names}
         loads = {
@@ -237,11 +297,12 @@ class _StepLoop:
             for i, cell in leaves.items()
             if i not in known
         }
-        segment = Segment("step", fusion.tape, fusion.tape.operations(ends), [], loads)
+        segment = Segment("step", fusion.tape, fusion.tape.operations(needed), stores, loads)
         for table in (CAPACITY, SPILL_CAPACITY):
-            spills = SpillEmitter(
+            spills = _TapeEmitter(
                 segment, self.w, table[self.w.fp], frozenset(fusion.fused), ends, known
             )
+            spills.set_memory(self.stored, self.volatile)
             spills.count = self.count
             spills.body()
             if not spills.slot_count:
@@ -260,41 +321,69 @@ class _StepLoop:
         )
 
         def emit(fusion: TapeFusion) -> list[str]:
-            changed = self._cells(fusion.values)
-            text, ends = self._emit(fusion, changed, registers)
-            return [*text, *self._store_cells(dict(zip(changed, ends, strict=True)))]
+            read = _places_read(fusion)
+            late = self._cells(place for place in fusion.values if place in read)
+            early = self._cells(place for place in fusion.values if place not in read)
+            text, ends = self._emit(fusion, late, registers, early)
+            return [*text, *self._store_cells(dict(zip(late, ends, strict=True)))]
 
         for part in self.parts:
-            lines += emit(part) if isinstance(part, TapeFusion) else self._emit_repeat(part, emit)
+            lines += (
+                emit(part.tape) if isinstance(part, _Section) else self._emit_repeat(part, emit)
+            )
         text, ends = self._emit(TapeFusion(self.rollout.frame), carried_and_sampled, registers)
         return [*lines, *text], ends
 
     def _emit_repeat(
-        self, tapes_of_repeat: _RepeatTapes, emit: Callable[[TapeFusion], list[str]]
+        self, part: _RepeatSections, emit: Callable[[TapeFusion], list[str]]
     ) -> list[str]:
         """The loop of a repeat, which a thread runs if it needs to, until it is done."""
-        repeat, (before, again, after) = tapes_of_repeat.repeat, tapes_of_repeat.tapes
-        name = repeat.name
+        repeat, name = part.repeat, part.repeat.name
+
+        def lines(sections: list[_Section], label: str) -> list[str]:
+            texts = [
+                self._emit_section(section, f"{name}.{label}{i}", emit)
+                for i, section in enumerate(sections)
+            ]
+            return [line for text in texts for line in text]
+
         return [
             *self._test_cell(f"{name}.hit", (repeat.when, 0), "one", 0.0),
             f"br i1 %{name}.hit, label %{name}.begin, label %{name}.done",
             f"{name}.begin:",
-            *emit(before),
+            *lines(part.before, "before"),
             f"br label %{name}.enter",
             f"{name}.enter:",
             f"br label %{name}.again",
             f"{name}.again:",
-            f"%{name}.k = phi i64 [ 0, %{name}.enter ], [ %{name}.k.next, %{name}.again ]",
-            *emit(again),
+            f"%{name}.k = phi i64 [ 0, %{name}.enter ], [ %{name}.k.next, %{name}.turn ]",
+            *lines(part.body, "body"),
+            f"br label %{name}.turn",
+            f"{name}.turn:",
             *self._test_cell(f"{name}.moving", (repeat.done, 0), "olt", 1.0),
             f"%{name}.k.next = add i64 %{name}.k, 1",
             f"%{name}.early = icmp slt i64 %{name}.k.next, {repeat.limit}",
             f"%{name}.more = and i1 %{name}.moving, %{name}.early",
             f"br i1 %{name}.more, label %{name}.again, label %{name}.end",
             f"{name}.end:",
-            *emit(after),
+            *lines(part.after, "after"),
             f"br label %{name}.done",
             f"{name}.done:",
+        ]
+
+    def _emit_section(
+        self, section: _Section, name: str, emit: Callable[[TapeFusion], list[str]]
+    ) -> list[str]:
+        """A section of a repeat; a thread for which its condition is 0 branches around it."""
+        if not section.condition:
+            return emit(section.tape)
+        return [
+            *self._test_cell(f"{name}.need", (section.condition, 0), "une", 0.0),
+            f"br i1 %{name}.need, label %{name}.do, label %{name}.skip",
+            f"{name}.do:",
+            *emit(section.tape),
+            f"br label %{name}.skip",
+            f"{name}.skip:",
         ]
 
     def _test_cell(self, name: str, cell: Cell, test: str, value: float) -> list[str]:
@@ -302,7 +391,7 @@ class _StepLoop:
         w = self.w
         return [
             f"%{name}.at = getelementptr {w.fp}, ptr %{CELLS}, i64 {self.cells[cell]}",
-            f"%{name}.value = load {w.fp}, ptr %{name}.at, align {w.bytes}",
+            f"%{name}.value = load {self._volatile}{w.fp}, ptr %{name}.at, align {w.bytes}",
             f"%{name} = fcmp {test} {w.fp} %{name}.value, {w.constant(value)}",
         ]
 
@@ -315,20 +404,31 @@ class _StepLoop:
             lines.append(
                 f"{address} = getelementptr {self.w.fp}, ptr %{CELLS}, i64 {self.cells[cell]}"
             )
-            lines.append(f"store {self.w.fp} {text}, ptr {address}, align {self.w.bytes}")
+            store = f"store {self._volatile}{self.w.fp}"
+            lines.append(f"{store} {text}, ptr {address}, align {self.w.bytes}")
         return lines
+
+    @property
+    def _volatile(self) -> str:
+        return "volatile " if self.volatile else ""
 
     def _store_values(self, name: str, values: Iterator[str]) -> list[str]:
         """Store the next values to the row %<name> of a sampled array."""
         array = name.removesuffix(".own")
         place = next(place for place, name in self.array_names.items() if name == array)
-        lines = []
+        lines, fp = [], self.stored.fp
         for j in range(self.rollout.frame.sizes[place]):
-            lines.append(f"%{name}.cell{j} = getelementptr {self.w.fp}, ptr %{name}, i64 {j}")
-            lines.append(
-                f"store {self.w.fp} {next(values)}, ptr %{name}.cell{j}, align {self.w.bytes}"
-            )
+            cell, value = f"%{name}.cell{j}", next(values)
+            lines.append(f"{cell} = getelementptr {fp}, ptr %{name}, i64 {j}")
+            if self.stored != self.w:
+                lines.append(f"{cell}.short = fptrunc {self.w.fp} {value} to {fp}")
+                value = f"{cell}.short"
+            lines.append(f"store {fp} {value}, ptr {cell}, align {self.stored.bytes}")
         return lines
+
+
+def _places_read(fusion: TapeFusion) -> set[str]:
+    return {str(place) for op, place, _ in fusion.tape.nodes if op is Op.LEAF}
 
 
 def _offset_pointer(name: str, base: str, index: str, stride: str) -> list[str]:

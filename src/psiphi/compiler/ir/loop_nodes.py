@@ -44,6 +44,8 @@ class Rollout:
     conditions        {block: value}: blocks that run only if the value is not 0 in some lane
     prologue          blocks that run once, before the first step
     samples_start     whether the first sample is the initial state (on the GPU)
+    sample_sums       values that are 0 again after each sample (on the GPU)
+    in_float64        whether the arithmetic is that of float64 for float32 arrays, too (on the GPU)
     """
 
     frame: BlockFrame
@@ -55,6 +57,8 @@ class Rollout:
     conditions: Mapping[str, str] = field(default_factory=dict)
     prologue: tuple[str, ...] = ("start",)
     samples_start: bool = False
+    sample_sums: tuple[str, ...] = ()
+    in_float64: bool = False
 
 
 @dataclass(frozen=True)

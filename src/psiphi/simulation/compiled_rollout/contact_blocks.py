@@ -25,15 +25,21 @@ from psiphi.compiler.ir.loop_nodes import Repeat
 from psiphi.compiler.ir.stage_split import split_stages
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.compiler.sweeps.tree_loop import StraightCode
+from psiphi.model.spatial.branch_free import less, max_magnitude
+from psiphi.model.spatial.scalar_arrays import entries
+from psiphi.model.spatial.screws import square_root
 from psiphi.robot.robot import Robot
 from psiphi.simulation.compiled_rollout.step_blocks import quantity_block, trace
 from psiphi.simulation.contact.ground_contact import GroundContact
+from psiphi.simulation.contact.placement import MAX_DEPTH
 from psiphi.simulation.control.control_law import Values
 from psiphi.simulation.integration.integrators import CONTACTS
 
 START, APPROACH, RESPONSES = "contact.start", "contact.approach", "contact.responses"
 SWEEP, NEWTON, APPLY = "contact.sweep", "contact.newton", "contact.apply"
 TOTAL = "contact.total"
+LARGEST = "contact.largest"  # of the contacts: the root of the sum of the squares of residuals
+DEPTH_CHECK = "contact.depth_check"  # of the start
 RECORDED = ("contact.impulse", "contact.mode")
 SHARED = ("Q", "V", "v", "h", "force", "added", PARAMETERS)
 SOLVED = "solved_"  # of values that the sweeps have changed since the approach
@@ -77,6 +83,32 @@ def contact_blocks(contact: GroundContact, implicit: bool, force: str) -> NamedB
         **ContactDynamics(contact, implicit).stages(),
     }
     return {name: (code, _places(code) | {"force": force}) for name, code in blocks.items()}
+
+
+def sample_blocks(contact: GroundContact) -> NamedBlocks:
+    """Blocks of kernels that check the start themselves, and sum residuals from sample to sample:
+    the largest residual of the contacts, and a start that is NaN if it is deep inside the ground.
+    """
+
+    def largest(total: np.ndarray) -> Values:
+        return {"largest": [max_magnitude(map(square_root, entries(total)))]}
+
+    codes = [_straight(contact.robot, "frame_pose", (frame,)) for frame in contact.frames]
+    sizes = {"Q": contact.robot.nq, "V": contact.robot.nv}
+    sizes |= {x.name: x.size for y in codes for x in y.program.inputs if x.name == PARAMETERS}
+
+    def check(Q: np.ndarray, V: np.ndarray, **given: np.ndarray) -> Values:
+        T = np.array([x for code in codes for x in code.on(q=Q, **given)["T"]])
+        is_above: Any = 1.0
+        for gap in contact.geometry(T)[1]:
+            is_above = is_above * (1.0 - less(gap, -MAX_DEPTH))
+        factor = is_above / is_above  # 1 or NaN
+        return {"Q": Q * factor, "V": V * factor}
+
+    blocks = {LARGEST: trace("largest", {"total": contact.count}, largest)}
+    if contact.ground.is_rigid:
+        blocks[DEPTH_CHECK] = trace("depth_check", sizes, check)
+    return {name: (code, _places(code)) for name, code in blocks.items()}
 
 
 def _places(code: StraightCode) -> dict[str, str]:

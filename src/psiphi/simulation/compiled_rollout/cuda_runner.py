@@ -5,7 +5,9 @@ dt) are small, and are copied to the GPU before the launch.
 
 Numbers on the GPU are not checked. The kernel scales the quaternions of the initial q to unit
 length. The samples of a closed chain are NaN if the motion starts off its constraints, and from the
-step on at which only the CPU could solve them.
+step on at which only the CPU could solve them; so are those of a motion that starts deep inside a
+rigid ground. Contacts are computed in float64 for float32 arrays, too: the distance from the ground
+and the tolerance of the solver are below what float32 resolves.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
 from psiphi.model.spatial.branch_free import less, max_magnitude
 from psiphi.robot.mechanisms.solve.redundant_constraints import ILL_CONDITIONED
 from psiphi.robot.mechanisms.system import System
+from psiphi.simulation.compiled_rollout import contact_blocks
 from psiphi.simulation.compiled_rollout.constraint_blocks import select_outputs
 from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions, RolloutProgram
@@ -97,6 +100,8 @@ class CudaRolloutProgram(RolloutProgram):
         m, sizes = self.manifold, place_sizes(self.manifold, "qv")
         start = trace("start", sizes, lambda q, v: {"q": m.unit(q), "Q": m.unit(q), "V": v})
         blocks = super().blocks | {"start": (start, {})}
+        if self.options.contacts is not None:
+            blocks |= contact_blocks.sample_blocks(self.options.contacts)
         return blocks | (self._check_blocks() if isinstance(self.system, System) else {})
 
     def _check_blocks(self) -> NamedBlocks:
@@ -127,12 +132,27 @@ class CudaRolloutProgram(RolloutProgram):
         rollout = replace(
             super().rollout, prologue=("start",), samples_start=True, sampled=("Q", "V")
         )
+        if self.options.contacts is not None:
+            return self._with_contacts(rollout)
         if not self.is_closed:
             return rollout
         return replace(
             rollout,
             prologue=("start", "start_residual", "check_start", "mask_samples"),
             order=(*rollout.order, "mask_samples"),
+        )
+
+    def _with_contacts(self, rollout: Rollout) -> Rollout:
+        """The rollout with a third sample, the largest residual since the sample before."""
+        largest = contact_blocks.LARGEST
+        names = "start", contact_blocks.START, contact_blocks.DEPTH_CHECK, largest
+        return replace(
+            rollout,
+            prologue=tuple(name for name in names if name in self.blocks),
+            order=(*rollout.order, largest),
+            sampled=("Q", "V", largest),
+            sample_sums=(contact_blocks.TOTAL,),
+            in_float64=True,
         )
 
     @property
@@ -208,16 +228,18 @@ class CudaRunner:
             self.library.view(copied).pointer, numbers * SIZE[self.char], row_stride
         )
 
-    def empty(self, rows: int, size: int) -> tuple[Any, CudaArgument]:
-        """A new array (*batch, rows, size), and its memory."""
+    def empty(self, rows: int, *shape: int) -> tuple[Any, CudaArgument]:
+        """A new array (*batch, rows, *shape), and its memory."""
+        numbers = math.prod(shape)
         array, pointer = allocate(
-            f"rollout: samples of {size} numbers",
+            f"rollout: samples of {numbers} numbers",
             self.library,
             self.like,
-            (*self.batch, rows, size),
+            (*self.batch, rows, *shape),
             self.char,
         )
-        return array, CudaArgument(pointer, rows * size * SIZE[self.char], size * SIZE[self.char])
+        row = numbers * SIZE[self.char]
+        return array, CudaArgument(pointer, rows * row, row)
 
     def zeros(self, size: int) -> CudaArgument:
         """One row of zeros, for all motions and steps."""
@@ -229,14 +251,15 @@ class CudaRunner:
         """An array of `empty` as an array for the user, after its kernel was enqueued."""
         return self.library.ready(self.like, array, self.stream)
 
-    def run(self, every: int) -> tuple[Any, Any]:
-        """q (..., samples, nq) and v (..., samples, nv)."""
+    def run(self, every: int) -> list[Any]:
+        """q (..., samples, nq) and v (..., samples, nv); with contacts, also the largest residual
+        since the sample before, (..., samples)."""
         samples = 1 + self.steps // every
-        results = [self.empty(samples, size) for size in (self.plant.nq, self.plant.nv)]
+        shapes = [(self.plant.nq,), (self.plant.nv,), *[()] * (self.options.contacts is not None)]
+        results = [self.empty(samples, *shape) for shape in shapes]
         out = [argument for _, argument in results]
         self.advance(self.places["q"], self.places["v"], 0, self.steps, every, out)
-        q, v = (self.ready(array) for array, _ in results)
-        return q, v
+        return [self.ready(array) for array, _ in results]
 
     def advance(
         self,

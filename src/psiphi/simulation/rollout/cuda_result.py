@@ -17,6 +17,9 @@ from psiphi.simulation.rollout.rollout_result import MotionStates
 from psiphi.simulation.rollout_derivatives.cuda_adjoint import CudaRolloutAdjoint
 from psiphi.simulation.rollout_derivatives.step_derivatives import NO_DERIVATIVE
 
+NO_CONTACT_DERIVATIVE = "derivatives of motions with contacts are available on the CPU only"
+ON_CPU = "give NumPy arrays, or tensors on the CPU"
+
 
 class CudaRolloutResult(MotionStates):
     """The tuple (q, v) of GPU arrays, with the derivatives of `RolloutResult` on the GPU.
@@ -24,6 +27,7 @@ class CudaRolloutResult(MotionStates):
     Torques that were given as NumPy arrays are constants.
     """
 
+    contact_residual: Any = None  # (..., n) in m/s, with contacts with the ground
     _runner: CudaRunner
     _every: int
     _tau_shape: tuple[int, ...]  # of the argument tau, if it is a GPU array
@@ -32,20 +36,24 @@ class CudaRolloutResult(MotionStates):
     def of(
         cls, runner: CudaRunner, every: int, tau_shape: tuple[int, ...] = ()
     ) -> CudaRolloutResult:
-        self = cls(runner.run(every))
+        q, v, *residual = runner.run(every)
+        self = cls((q, v))
+        self.contact_residual = residual[0] if residual else None
         self._runner, self._every, self._tau_shape = runner, every, tau_shape
         return self
 
     @cached_property
     def _adjoint(self) -> CudaRolloutAdjoint:
         runner = self._runner
+        if runner.options.contacts is not None:
+            raise StateError(f"rollout: {NO_CONTACT_DERIVATIVE}", ON_CPU)
         if runner.options.stops is not None:
             raise StateError(f"rollout: {NO_DERIVATIVE}", 'use limits="ignore"')
         if names := runner.rollout_input.losses.parameter_slices(runner.plant.robot):
             raise StateError(
                 f"rollout: {', '.join(names)} are free parameters of this robot, and derivatives "
                 "with respect to them are available on the CPU only",
-                "give NumPy arrays, or tensors on the CPU",
+                ON_CPU,
             )
         return CudaRolloutAdjoint(runner, (self[0], self[1]), self._every)
 

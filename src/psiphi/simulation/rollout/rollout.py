@@ -52,7 +52,11 @@ from psiphi.simulation.forces.damping_and_friction import read_losses
 from psiphi.simulation.forces.joint_limit_impact import JointStops
 from psiphi.simulation.linearization.step_arguments import check_method
 from psiphi.simulation.plant import Plant, parameters_of
-from psiphi.simulation.rollout.cuda_result import CudaRolloutResult
+from psiphi.simulation.rollout.cuda_result import (
+    NO_CONTACT_DERIVATIVE,
+    ON_CPU,
+    CudaRolloutResult,
+)
 from psiphi.simulation.rollout.rollout_arrays import Torque, lazy_rollout, rollout_of_arrays
 from psiphi.simulation.rollout.rollout_result import RolloutResult, TorqueArgument
 from psiphi.simulation.rollout_derivatives.rollout_adjoint import RolloutAdjoint
@@ -329,11 +333,6 @@ def _rollout_on_gpu(
     plant: Plant, start: dict[str, Any], arguments: RolloutArguments, out: object
 ) -> Any:
     """The rollout of GPU arrays; that of torch tensors has their gradients."""
-    if arguments.contacts is not None:
-        raise StateError(
-            "rollout: contacts are not implemented on the GPU",
-            "give NumPy arrays, or tensors on the CPU",
-        )
     if out is not None:
         raise StateError(
             "rollout: out= is not implemented on the GPU", "omit out=, or give NumPy arrays"
@@ -341,6 +340,8 @@ def _rollout_on_gpu(
     if not any(map(requires_grad, start.values())):
         return _run_on_gpu(plant, start, arguments)
     arguments.check_differentiable()
+    if arguments.contacts is not None:
+        raise StateError(f"rollout: {NO_CONTACT_DERIVATIVE}", ON_CPU)
     tau_on_gpu = on_gpu(start["tau"])
 
     def run(q: AnyArray, v: AnyArray, tau: AnyArray | None) -> CudaRolloutResult:

@@ -189,7 +189,7 @@ def test_a_scene_whose_contacts_open_is_refused(tmp_path):
         pp.study({"scene": str(scene), "motions": 2, "duration": 0.01})
 
 
-def test_studies_on_the_ground():
+def test_studies_on_the_ground(cards):
     """Friction varies by motion; each motion starts on its feet, and is repeated to the bit."""
     vary = {"ground_friction": {"uniform": [0.1, 1.0]}, "offset": {"uniform": [-0.05, 0.05]}}
     vary["v"] = {"root_joint": {"uniform": [-0.3, 0.3]}}
@@ -204,6 +204,9 @@ def test_studies_on_the_ground():
     study = pp.study(pp.load("anymal_c"), ground=hard, **options)
     causes = [failure.cause for failure in study.failures]
     assert causes.count("negative friction") == 3 and "contact not solved" in causes
+    there = pp.study(pp.load("anymal_c"), ground=hard, **options, cards=True)
+    assert there.failures == study.failures
+    assert np.allclose(there.final.q, study.final.q, rtol=1e-12, atol=1e-12, equal_nan=True)
     for wrong, words in (
         ({"ground": {"mu": 1.0}}, "ground.mu: no such key"),
         ({"vary": vary}, "ground_friction: there is no ground"),

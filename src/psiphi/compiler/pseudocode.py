@@ -210,13 +210,12 @@ def _matrix_loops(lowered: LoweredMatrix) -> list[str]:
     ]
     if lowered.only_frame_poses:
         return lines + ends
-    inward = lowered.needs_articulation or not lowered.at_one_body
-    lines += ["for k = tips .. base:"] if inward else []
+    lines += ["for k = tips .. base:"] if lowered.moves_inward else []
     if lowered.needs_articulation:
         lines += ARTICULATE
     if lowered.needs_composites:
         lines.append("    r(k) = M(k) + Σ_c φ(k,c) r(c) φ*(k,c)")
-    moving = [] if lowered.at_one_body else lowered.families
+    moving = lowered.families if lowered.columns_move else []
     lines += [f"    {_family_text(f)}" for f in moving]
     lines += [
         f"    {_entry_text(shape)}"
@@ -229,7 +228,7 @@ def _matrix_loops(lowered: LoweredMatrix) -> list[str]:
         for middle, kind in lowered.middles:
             c = kind.symbol
             lines.append(f"    Ω(k) = {show_word(middle)} + {c}*(p,k) Ω(p) {c}(p,k)")
-        text = _local_compliance_text if lowered.at_one_body else _entry_text
+        text = _entry_text if lowered.columns_move else _local_compliance_text
         lines += [
             f"    {text(shape)}" for *_, shape in lowered.words if isinstance(shape, Compliance)
         ]

@@ -36,7 +36,7 @@ from psiphi.compiler.sweeps.sweep_program import (
     Program,
     Sweep,
 )
-from psiphi.model.model import Model
+from psiphi.model.model import WORLD, Model
 from psiphi.model.spatial.body_stacks import DenseSquare
 from psiphi.model.spatial.screw_paths import coinertia, force
 from psiphi.model.spatial.screws import Inertia, dot
@@ -44,11 +44,11 @@ from psiphi.model.spatial.screws import Inertia, dot
 
 @dataclass(frozen=True)
 class Column:
-    """A spatial vector on its way to the base, and the child that sent it (None: it starts
-    here)."""
+    """A spatial vector on its way to the base, and the name of the child that sent it (None: it
+    starts here)."""
 
     value: list
-    child: int | None
+    child: int | tuple[int, int] | None
 
 
 class LoweredMatrix:
@@ -85,7 +85,12 @@ class LoweredMatrix:
             or any(isinstance(x, WholeMatrix) for x in shapes)
         )
         self.reads_world = bool(letters & {*world_body.TO_WORLD, *world_body.FROM_WORLD})
-        self.at_one_body = self._is_at_one_body(model)
+        self.at_frames = self._is_at_frames(model)
+        # the columns of a family: those of frames on bodies
+        self.family_sizes = {
+            f: 6 * len(_frame_bodies([f], model)) for f in self.families if self.at_frames
+        }
+        self.columns_move = len(set(_frame_bodies(self.families, model))) > 1 or not self.at_frames
         # one Om for each middle word and kind of path
         self.middles = list(
             dict.fromkeys((s.middle, s.right.kind) for s in shapes if isinstance(s, Compliance))
@@ -101,12 +106,16 @@ class LoweredMatrix:
     def sweeps(self) -> list:
         if self.only_frame_poses:
             return [BASE_TO_TIP]
-        inward = self.needs_articulation or not self.at_one_body
         return (
             ([BASE_TO_TIP] if self.needs_poses else [])
-            + ([TIP_TO_BASE] if inward else [])
+            + ([TIP_TO_BASE] if self.moves_inward else [])
             + ([BASE_TO_TIP] if self.middles else [])
         )
+
+    @property
+    def moves_inward(self) -> bool:
+        """Whether there is a sweep from tip to base. Frames of one body need no columns."""
+        return self.needs_articulation or self.columns_move
 
     @property
     def only_jacobians(self) -> bool:
@@ -127,17 +136,27 @@ class LoweredMatrix:
     @property
     def can_loop(self) -> bool:
         """Whether the sweeps can run as loops over the links."""
-        return self.is_whole_robot or self.only_frame_poses or self.at_one_body
+        return self.is_whole_robot or self.only_frame_poses or self.only_jacobians or self.at_frames
 
-    def _is_at_one_body(self, model: Model) -> bool:
-        """Whether all words are compliances between frames of one body: it writes the entries."""
+    def _is_at_frames(self, model: Model) -> bool:
+        """Whether all words are compliances between frames, or c I over frames on bodies: the body
+        where two paths meet writes the entries."""
         shapes = [shape for *_, shape in self.words]
+        identities = [
+            shape for shape in shapes if isinstance(shape, Diagonal) and not shape.letters
+        ]
+        compliances = [shape for shape in shapes if isinstance(shape, Compliance)]
         last = [f.letters[-1] for f in self.families]
-        if not shapes or not all(isinstance(shape, Compliance) for shape in shapes):
+        if not compliances or len(identities) + len(compliances) < len(shapes):
             return False
-        names = {name for x in last if isinstance(x, FrameLetter) for name in x.frames}
-        bodies = {model.frame(name).body for name in names}
-        return all(isinstance(x, FrameLetter) for x in last) and len(bodies) == 1
+        if not all(isinstance(x, FrameLetter) for x in last):
+            return False
+        return not identities or all(
+            model.frame(name).body != WORLD
+            for x in last
+            if isinstance(x, FrameLetter)
+            for name in x.frames
+        )
 
     @property
     def _one_word_each(self) -> bool:
@@ -202,14 +221,14 @@ class LoweredMatrix:
             body_data=frames,
         )
 
-    def _one_body_program(
+    def _frames_program(
         self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]
     ) -> Program:
-        """B* c* X c B for frames of one body k: B* Om(k) B. Base to tip: poses, if needed; tip to
-        base: P, if needed; base to tip: Om on the path to k."""
+        """B* c* X c B for frames. Base to tip: poses, if needed; tip to base: P and the columns of
+        frames on different bodies, until they meet; base to tip: Om on the paths to the frames."""
         run = _MatrixRun(self, {arg.name: arg.shape[-1] for arg in outputs})
         poses = [Sweep(BASE_TO_TIP, frame_sweeps.store_pose)] if self.needs_poses else []
-        inward = [Sweep(TIP_TO_BASE, articulate)] if self.needs_articulation else []
+        inward = [Sweep(TIP_TO_BASE, run.columns_of_frames)] if self.moves_inward else []
         return Program(
             name,
             inputs,
@@ -223,8 +242,8 @@ class LoweredMatrix:
         self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]
     ) -> Program:
         """The sweeps that fill the matrices `outputs`."""
-        if self.at_one_body:
-            return self._one_body_program(name, tree, inputs, outputs)
+        if self.at_frames:
+            return self._frames_program(name, tree, inputs, outputs)
         if self.only_jacobians:
             return self._jacobian_program(name, tree, inputs, outputs)
         if self.only_frame_poses:
@@ -375,31 +394,39 @@ class _MatrixRun:
 
     def _propagate(self, body: BodyView, f: ColumnFamily) -> None:
         """The columns of a family at this body, and the message to the parent."""
-        here = ColumnMessage(body.children.get(f, {}))
-        sent = {}
-        units = list(_unit_columns(body, f.letters))
-        # a column starts at its joint or frame: the letters behind phi or psi on a unit vector
-        # (times r for composites)
-        if not f.shifted:
-            for j, e in units:
-                start = apply_word(body, f.letters, e)
-                here[j] = Column(body.record["r"] @ start if f.composite else start, None)
+        here = ColumnMessage(body.children.get(f, {})) + self._own_columns(body, f)
         body.record[f] = here
-        # x(p) = phi(p, k) tau_bar x(k) for psi, phi(p, k) x(k) for phi
-        for j, column in here.items():
+        sent = self._moved(body, f, body.link.index)
+        # K = E_phi G starts at the parent: this body only sends the column
+        if f.shifted:
+            for j, e in _unit_columns(body, f.letters):
+                sent[j] = Column(
+                    force(body.path, LOCAL["G"](body, apply_word(body, f.letters[1:], e))), None
+                )
+        body.sent[f] = sent
+
+    def _own_columns(self, body: BodyView, f: ColumnFamily) -> ColumnMessage:
+        """The columns that start at this body, at its joint or frames: the letters behind phi or
+        psi on unit vectors (times r for composites)."""
+        own = ColumnMessage()
+        for j, e in _unit_columns(body, f.letters) if not f.shifted else ():
+            start = apply_word(body, f.letters, e)
+            own[j] = Column(body.record["r"] @ start if f.composite else start, None)
+        return own
+
+    def _moved(
+        self, body: BodyView, f: ColumnFamily, child: int | tuple[int, int]
+    ) -> ColumnMessage:
+        """The columns at the parent: phi(p, k) tau_bar x(k) for psi, phi(p, k) x(k) for phi."""
+        sent = ColumnMessage()
+        for j, column in body.record[f].items():
             passed = (
                 body.record["gain"].project(body.H, column.value)
                 if f.kind == "psi"
                 else column.value
             )
-            sent[j] = Column(force(body.path, passed), body.link.index)
-        # K = E_phi G starts at the parent: this body only sends the column
-        if f.shifted:
-            for j, e in units:
-                sent[j] = Column(
-                    force(body.path, LOCAL["G"](body, apply_word(body, f.letters[1:], e))), None
-                )
-        body.sent[f] = ColumnMessage(sent)
+            sent[j] = Column(force(body.path, passed), child)
+        return sent
 
     def _composite_entries(self, body: BodyView, name: str, c: Fraction, shape: Composite) -> None:
         """Rows of this body times columns from here and outboard, and the transposed entries from
@@ -434,29 +461,38 @@ class _MatrixRun:
             if isinstance(shape, Compliance):
                 self._compliance_entries(body, name, c, shape)
 
+    def columns_of_frames(self, body: BodyView) -> None:
+        """Tip to base: P, and the columns of frames, which stop where all of them have met."""
+        if self.lowered.needs_articulation:
+            articulate(body)
+        if not (body.data and self.lowered.columns_move):
+            return
+        families = self.lowered.families
+        for f in families:
+            body.record[f] = ColumnMessage(body.children.get(f, {})) + self._own_columns(body, f)
+        columns = [(i, j) for i, f in enumerate(families) for j in body.record[f]]
+        if len(columns) in (0, sum(self.lowered.family_sizes.values())):
+            return  # all have met, here or further out
+        # the first column that a child sends is its name: links of a class share their step
+        child = min(columns)
+        for f in families:
+            body.sent[f] = self._moved(body, f, child)
+
     def compliance_at_frames(self, body: BodyView) -> None:
-        """Base to tip: Om on the path to the frames, and B* Om B at their body."""
+        """Base to tip: Om on the paths to the frames, and the entries of pairs that meet here."""
         if not body.data:
             return
         self.total.clear()
-        for middle, kind in self.lowered.middles:
-            name = f"Om {kind} {' '.join(middle)}"
-            above = body.parent.get(name)
-            body.store(**{name: compliance(body, above, middle, kind)})
-        for name, c, _, shape in self.lowered.words:
-            assert isinstance(shape, Compliance)
-            Om = body.record[f"Om {shape.right.kind} {' '.join(shape.middle)}"]
-            left = dict(_columns_here(body, shape.left.letters))
-            symmetric = shape.left == shape.right
-            for j, x in _columns_here(body, shape.right.letters):
-                z = Om @ x
-                for i, y in left.items():
-                    if symmetric and i > j:  # each pair is computed once
-                        continue
-                    value = dot(y, z)
-                    self.add_entry(name, i, j, c, value)
-                    if symmetric and i != j:
-                        self.add_entry(name, j, i, c, value)
+        if not self.lowered.columns_move:
+            for f in self.lowered.families:
+                body.record[f] = self._own_columns(body, f)
+        self.outward(body)
+        here = {i: x for f in self.lowered.families[:1] for i, x in body.record[f].items()}
+        for name, c, word, _ in self.lowered.words:
+            # c I over frames
+            for i, x in here.items() if not word else ():
+                if x.child is None:
+                    self.add_entry(name, i, i, c, 1.0)
         for (name, row, column), value in self.total.items():
             body.write(name, row * self.widths[name] + column, [value])
 
@@ -517,6 +553,13 @@ def _about_point(letter: Letter, f: list, robot: Rigid | None) -> list:
         if letter.bare == world_body.AT_ORIGIN
         else world_body.about_center(f, world_body.center_of_mass(robot))
     )
+
+
+def _frame_bodies(families: list[ColumnFamily], model: Model) -> list[int]:
+    """The body of each frame of the families, without frames of the world."""
+    last = [f.letters[-1] for f in families if f.letters]
+    names = [name for x in last if isinstance(x, FrameLetter) for name in x.frames]
+    return [body for body in (model.frame(name).body for name in names) if body != WORLD]
 
 
 def is_frame_jacobian(shape: WordShape | None) -> TypeGuard[ColumnSweep]:
@@ -582,12 +625,6 @@ def _unit_columns(body: BodyView, letters: Word) -> Iterator[tuple[int, list | F
     own = body.slices["v"]
     for i in range(own.start, own.stop):
         yield i, [1.0 if own.start + j == i else 0.0 for j in range(own.stop - own.start)]
-
-
-def _columns_here(body: BodyView, letters: Word) -> Iterator[tuple[int, list]]:
-    """(column number, column) of the columns that start at this body."""
-    for j, e in _unit_columns(body, letters):
-        yield j, apply_word(body, letters, e)
 
 
 def _rows(body: BodyView, value: list | FrameVector) -> list[tuple[int, Any]]:

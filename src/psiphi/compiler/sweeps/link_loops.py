@@ -36,7 +36,8 @@ LoopStore = tuple[str, int, int, bool]  # base, offset, node, accumulate
 
 @dataclass
 class LinkClass:
-    """One traced step: what it loads and stores, and the templates of the values it leaves."""
+    """One traced step: what it loads and stores, and the templates of the values it leaves: its
+    record, and `sent`, the inbox of its parent."""
 
     tape: Tape
     stores: list[LoopStore]
@@ -196,7 +197,8 @@ class _LoopTracer:
         for k in order:
             parent = self.parents[k]
             several = siblings[parent] > 1
-            first = parent not in inboxes
+            # what the siblings before this body have put into the inbox of their parent
+            shared = inboxes.get(parent, {})
             # what a step reads: outward the parent's record, inward the inbox, and its own record
             above = (
                 {} if not outward else self.world if parent == WORLD else self.state[parent].record
@@ -210,18 +212,17 @@ class _LoopTracer:
                 _template_keys(above),
                 _template_keys(inbox),
                 several,
-                first,
+                _template_keys(shared),
             )
             key += (self.program.body_data.get(k),)
             if key not in known:
                 known[key] = len(loop.classes)
-                loop.classes.append(self._trace(sweep, k, before, above, inbox, several, first))
+                loop.classes.append(self._trace(sweep, k, before, above, inbox, several, shared))
             c = loop.classes[known[key]]
             c.body_count += 1
             loop.class_ids.append(known[key])
             self.state[k] = c
-            if c.sent:
-                inboxes[parent] = c.sent
+            inboxes[parent] = c.sent
         return loop, inboxes
 
     def _trace(
@@ -232,7 +233,7 @@ class _LoopTracer:
         above: Templates,
         inbox: Templates,
         several: bool,
-        first: bool,
+        shared: Templates,
     ) -> LinkClass:
         """The class of body k: its step, run once on tape scalars."""
         tape, link = Tape(), self.tree.links[k]
@@ -260,7 +261,7 @@ class _LoopTracer:
             nv=self.tree.nv,
         )
         sweep.step(body)
-        return self._close(tape, body, record, before, several, first)
+        return self._close(tape, body, record, before, several, shared)
 
     def _close(
         self,
@@ -269,7 +270,7 @@ class _LoopTracer:
         loaded: Mapping[str, object],
         before: LinkClass | None,
         several: bool,
-        first: bool,
+        shared: Templates,
     ) -> LinkClass:
         """Assign slots to what the step stored, sent and wrote."""
         slots = before.record_slots if before else 0
@@ -279,14 +280,13 @@ class _LoopTracer:
             if name in loaded and value is loaded[name]:
                 continue  # stored by an earlier sweep: it has slots in the record
             record[name], slots = _assign_slots(tape, value, slots, RECORD, stores, constants=False)
-        # An only child writes to the inbox of its parent. Of several children, the first one writes
-        # and the others add. They write constants too, because the parent's step must not depend
-        # on which of them sends a constant.
-        sent, up = {}, 0
+        # An only child writes to the inbox of its parent. Of several children, the first one that
+        # sends a value writes it and the others add. They write constants too, because the parent's
+        # step must not depend on which of them sends a constant.
+        sent = dict(shared)
         for name, value in body.sent.items():
-            sent[name], up = _assign_slots(
-                tape, value, up, "up", stores, constants=several, accumulate=several and not first
-            )
+            sent[name] = _assign_message(tape, value, shared.get(name), sent, stores, several)
+        up = _free_slot(sent)
         for name, index, value, of_joint in body.results:
             # outputs of a joint are relative to the body's slice, others to the frame
             number = [arg.name for arg in self.program.outputs].index(name)
@@ -305,7 +305,7 @@ class _LoopTracer:
         children = {name: t.load(tape, INBOX) for name, t in inbox.items()}
         body = _ClassView(None, self._whole_inputs(tape), children=children, nv=self.tree.nv)
         self.program.finish(body)
-        c = self._close(tape, body, {}, None, False, True)
+        c = self._close(tape, body, {}, None, False, {})
         c.body_count = 1
         return c
 
@@ -348,6 +348,29 @@ def _argument_offsets(program: Program) -> dict[str, int]:
 
 def _template_keys(templates: Templates) -> tuple:
     return tuple((name, t.key) for name, t in templates.items())
+
+
+def _free_slot(templates: Templates) -> int:
+    """The first slot of an inbox after those of these values."""
+    return max((slot + 1 for t in templates.values() for slot in t.slots(INBOX)), default=0)
+
+
+def _assign_message(
+    tape: Tape,
+    value: object,
+    before: Template | None,
+    inbox: Templates,
+    stores: list[LoopStore],
+    several: bool,
+) -> Template:
+    """Put a message into the inbox of the parent: added to that of the siblings before, or for
+    columns and poses, of which children send different ones, beside it."""
+    free = _free_slot(inbox)
+    if before is None or isinstance(value, dict):
+        own, _ = _assign_slots(tape, value, free, "up", stores, constants=several)
+        return own if before is None else before.beside(own)
+    start = min(before.slots(INBOX), default=free)
+    return _assign_slots(tape, value, start, "up", stores, constants=several, accumulate=True)[0]
 
 
 def _frame_slot(tape: Tape, leaf: Scalar) -> tuple:

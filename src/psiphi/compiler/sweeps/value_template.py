@@ -26,6 +26,17 @@ class Template:
         placed = _map_numbers(value, lambda leaf: _Leaf(place(leaf)))
         return Template(placed, tuple(_flatten(placed)))
 
+    def slots(self, base: str) -> set[int]:
+        """The slots of `base` that the value has."""
+        contents = (x for x in self.key if isinstance(x, tuple) and len(x) == 2)
+        return {slot for space, slot in contents if space == base}
+
+    def beside(self, other: Template) -> Template:
+        """The entries of both values, which are dictionaries without common keys."""
+        assert not self.value.keys() & other.value.keys(), "children send different entries"
+        value = type(self.value)({**self.value, **other.value})
+        return Template(value, tuple(_flatten(value)))
+
     def load(self, tape: Tape, base: str) -> Any:
         """The value on a tape: constants are floats, slots are leaves of `base` (of "frame" if
         absolute)."""

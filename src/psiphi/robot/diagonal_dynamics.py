@@ -14,11 +14,12 @@ from psiphi._util.array_types import Array, DType, Numbers, Out, Wrenches
 from psiphi._util.errors import StateError
 from psiphi._util.internal_names import public_names
 from psiphi._util.text import nearest
-from psiphi._util.validate import flag, is_foreign, real_array
+from psiphi._util.validate import flag, is_foreign, nonnegative_number, real_array
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.functions import argument_checks
 from psiphi.functions.arrays.array_dispatch import array_module, convert_like, full_like
 from psiphi.model.state_checks import check_states
+from psiphi.robot.catalogue import mass_metric
 from psiphi.robot.catalogue.quasi_velocities import PREFIXES, QUASI_QUANTITIES
 
 if TYPE_CHECKING:
@@ -257,6 +258,20 @@ class Diagonalised:
         """The identity in nu; D(q)^-1, block diagonal, in xi. -> (..., nv, nv)"""
         D = self.mass_matrix(q, dtype=dtype, check=check)
         return D if self.normalised else array_module(D).linalg.inv(D)
+
+    def christoffel_symbols(self, q: Numbers) -> np.ndarray:
+        """Gamma_k,ij = (d_i M_kj + d_j M_ki - d_k M_ij) / 2. -> (..., nv, nv, nv)"""
+        return mass_metric.christoffel_symbols(self.robot, q)
+
+    def riemann_symbols(self, q: Numbers) -> np.ndarray:
+        """R_abcd of the metric M(q): they vanish where nu are rates of coordinates Q(q), with M =
+        L* L and dQ = L dq (S1 section 1). -> (..., nv, nv, nv, nv)
+        """
+        return mass_metric.riemann_symbols(self.robot, q)
+
+    def is_flat(self, q: Numbers, tolerance: float = 1e-9) -> np.ndarray:
+        """Whether the Riemann symbols vanish at q: |R| <= tolerance times their terms. -> (...)"""
+        return mass_metric.is_flat(self.robot, q, nonnegative_number("tolerance", tolerance))
 
     def link_accelerations(
         self, q: Numbers, nu: Numbers, nu_dot: Numbers, *, dtype: DType = None, check: bool = False

@@ -7,6 +7,7 @@ Read `catalogue.py` first.
     quasi_velocities.py  Dynamics in the quasi-velocities nu and xi (S1)
     tree_programs.py     Quantities without an expression: link poses, pivots, regressors
     frame_inertia.py     The operational-space inertia Λ of frames
+    mass_metric.py       The mass matrix as a metric: Christoffel and Riemann symbols
     torque_regressor.py  The regressor of the joint torques
     quantity_request.py  Checks names of quantities, frames and axes
 """

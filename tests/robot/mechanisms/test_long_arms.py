@@ -126,15 +126,18 @@ def test_code_of_longer_arms_is_no_longer(small_is_large):
 
 
 def test_a_matrix_of_frames_is_loops(small_is_large):
-    """Of frames of several bodies: columns in stages; of one frame: one program of loops."""
+    """Compliances are one program of loops, of one frame or of several bodies; other matrices are
+    columns in stages."""
     robot = pp.robots.chain(6)
     s, q = robot.operators, robot.random(seed=0)
     J, one = s.J("tool", robot.joints[2].name), s.J("tool")
     compliance = J @ s.mass.inv @ J.T
-    made = staged(Equation({"X": compliance}, robot))
+    inertia = J @ s.mass @ J.T
+    made = staged(Equation({"X": inertia}, robot))
     np.testing.assert_allclose(
-        run_staged(made, q[None])[0][0], compliance.dense(q), rtol=1e-9, atol=1e-9
+        run_staged(made, q[None])[0][0], inertia.dense(q), rtol=1e-9, atol=1e-9
     )
+    assert isinstance(passes.code(Equation({"X": compliance}, robot)), LinkLoops)
     for e in (compliance, one @ s.mass.inv @ one.T, one @ one.T):
         np.testing.assert_allclose(pp.function(e)(q), e.dense(q), rtol=1e-9, atol=1e-9)
 

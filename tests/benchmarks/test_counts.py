@@ -59,6 +59,16 @@ def test_inverse_dynamics_of_a_general_arm(seed):
     assert str(counted.flops("inverse_dynamics", 1, LENGTHS, seed)) == "156N - 192"
 
 
+def test_inverse_dynamics_of_s1_section_6():
+    """Both cases: multiplications and additions as printed at N = 6 and 12, and psiphi's below."""
+    printed = {1: (691 + 519, 1543 + 1173), 2: (507 + 420, 1131 + 942)}
+    for case, totals in printed.items():
+        row, ours = published_counts.INVERSE[case][0], counted.flops("inverse_dynamics", case)
+        assert tuple(row.count(n) for n in (6, 12)) == totals
+        assert all(ours(n) < row.count(n) for n in (6, 12))
+    assert str(ours) == "110N - 145"
+
+
 @pytest.mark.parametrize("n", [6, 80], ids=["lines", "loops"])
 def test_what_nobody_reads_is_not_made(n):
     """The centre of mass is read off the inertia of the whole, whose second moments then are no

@@ -121,9 +121,15 @@ PRINTED = {
     "diagonalised, normalised": (5900, 12710),
     "diagonalised, unnormalised": (4951, 10507),
 }
-INVERSE = (
+INVERSE_GENERAL = (
     PublishedCount(
         "Kalman form, general arm", line(251, -296), "S1 section 6: 142N - 161 and 109N - 135"
     ),
     PublishedCount("Balafoutis, Patel, Misra", line(174, -134), "Balafoutis, Patel, Misra 1988"),
 )
+INVERSE_PERPENDICULAR = (
+    PublishedCount(
+        "Kalman form, case 2", line(191, -219), "S1 section 6: 104N - 117 and 87N - 102"
+    ),
+)
+INVERSE = {1: INVERSE_GENERAL, 2: INVERSE_PERPENDICULAR}  # by case of the arm

@@ -8,6 +8,8 @@ from psiphi.model.contact.contact_state import OPEN, SLIP, STICK
 from psiphi.simulation.compiled_rollout.contact_step import ground_contact
 from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutProgram
+from psiphi.simulation.contact.ground_contact import GroundContact
+from psiphi.simulation.contact.placement import contact_gaps
 from psiphi.simulation.control.torque_input import read_torque
 from psiphi.simulation.forces.damping_and_friction import read_losses
 from psiphi.simulation.plant import Plant
@@ -162,6 +164,69 @@ def test_a_compliant_ground_is_implicit_euler_of_its_spring(cube):
     )
     assert after[5] == pytest.approx(u, rel=1e-12)
     assert contact.forces[0, 2] == pytest.approx(-k * (x + h * u) - d * u, rel=1e-9)
+
+
+@pytest.fixture(scope="module")
+def walker():
+    """A free body with two legs; each leg has two frames, toe and heel, with a ball on each."""
+    builder = pp.Builder("walker")
+    builder.body("hull", mass=4.0, inertia=(0.04, 0.05, 0.06))
+    builder.joint("root", "free", "world", "hull")
+    for side, y in (("left", 0.15), ("right", -0.15)):
+        builder.body(side, mass=0.5, com=(0, 0, -0.15), inertia=(0.004, 0.004, 0.001))
+        builder.joint(f"{side} hip", "revolute", "hull", side, xyz=(0, y, -0.05), axis=(0, 1, 0))
+        builder.frame(f"{side} toe", side, xyz=(0.05, 0, -0.3))
+        builder.frame(f"{side} heel", side, xyz=(-0.05, 0, -0.3), rpy=(0.2, 0.1, -0.4))
+    return pp.Robot.of(builder.build()).with_contacts(
+        dict.fromkeys(("*toe", "*heel"), pp.Sphere(0.02))
+    )
+
+
+def test_contacts_on_two_frames_of_a_link_obey_the_law(walker):
+    """Springs, dampers and Coulomb's law at each contact, from poses and Jacobians."""
+    rng, h, k, d, mu = np.random.default_rng(3), 2e-3, 2e4, 50.0, 0.7
+    turns = rng.uniform(-0.3, 0.3, (60, walker.nv)) * np.where(np.arange(60) % 2, 0.1, 1)[:, None]
+    q = walker.on_ground(walker.integrate(walker.neutral(), turns, 1.0))
+    q[:, 2] -= 0.003
+    v, tau = rng.uniform(-1, 1, (2, 60, walker.nv))
+    ground = pp.Ground(friction=mu, stiffness=k, damping=d)
+    moved, after, contact = walker.step(q, v, 3.0 * tau, h, contacts=ground)
+    assert contact.residual.max() < 1e-6  # sweeps alone leave up to 4e-4
+    old, new = (walker.frame_pose(x, "hull")[:, :3, :3] for x in (q, moved))
+    for rows in (slice(0, 3), slice(3, 6)):  # v after the step in the axes at its start
+        after[:, rows] = np.einsum("nji,njk,nk->ni", old, new, after[:, rows])
+    left, right, *heels = contact.forces[..., 2].T > 0.0
+    assert (left & heels[0]).any() and (right & heels[1]).any()
+    for i, point in enumerate(walker.contact_points):
+        T, J = walker.frame_pose(q, point.frame), walker.jacobian(q, point.frame)
+        w, p = np.moveaxis(np.einsum("nij,nj->ni", J, after).reshape(-1, 2, 3), 1, 0)
+        u, force, gap = p + np.cross(w, [0, 0, -0.02]), contact.forces[:, i], contact.gaps[:, i]
+        assert gap == pytest.approx(T[:, 2, 3] - 0.02, abs=1e-12)
+        spring = -k * (gap + h * u[:, 2]) - d * u[:, 2]
+        on = gap < 0.0
+        assert force[on, 2] == pytest.approx(np.maximum(spring, 0.0)[on], abs=1e-3)
+        slip, pull = u[:, :2], force[:, :2]
+        size = np.linalg.norm(slip, axis=-1)
+        assert (np.linalg.norm(pull, axis=-1) <= mu * force[:, 2] + 1e-9).all()
+        slides = size > 1e-6
+        assert (size * mu * force[:, 2] + (slip * pull).sum(axis=-1))[slides].max() < 1e-3
+
+
+def test_points_of_two_frames_of_a_link_are_moved_to_one():
+    """Spheres, corners and rims are where they were."""
+    rng = np.random.default_rng(0)
+    builder = pp.Builder("body")
+    builder.body("link", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    builder.joint("root", "free", parent="world", child="link")
+    for name in ("one", "two"):
+        builder.frame(name, "link", xyz=rng.uniform(-1, 1, 3), rpy=rng.uniform(-2, 2, 3))
+    shapes = [pp.Sphere(0.1), pp.Box(0.2), pp.Cylinder(0.1, 0.3)]
+    robot = pp.Robot.of(builder.build()).with_contacts({"one": pp.Point(), "two": shapes})
+    alone = robot.with_contacts({"two": shapes})
+    q = robot.integrate(robot.neutral(), rng.uniform(-2, 2, (20, 6)), 1.0)
+    together, own = (GroundContact(x, pp.Ground()) for x in (robot, alone))
+    assert together.frames == ("one",) and own.frames == ("two",)
+    assert contact_gaps(together, q)[:, 1:] == pytest.approx(contact_gaps(own, q), abs=1e-14)
 
 
 def test_painleve_rod_gets_a_blow():
@@ -363,7 +428,7 @@ def test_explain_counts_what_runs(anymal, cube):
     """Its parts are all blocks of a step; points of one body are dependent."""
     text = anymal.explain(contacts=pp.Ground(friction=0.6))
     assert text.startswith("anymal_c on Ground(friction=0.6)") and "G = J M^-1 J*" in text
-    assert "4 points on 4 frames, 1 on each: 12 rows of J\n" in text
+    assert "4 points on 4 links, 1 on each: 12 rows of J\n" in text
     table = text[text.index("part ") : text.index("a step in the air")].split("\n")[1:]
     flops = [int(line.split()[1]) for line in table if line]
     losses = read_losses(Plant(anymal), False, False, None, False)
@@ -372,7 +437,7 @@ def test_explain_counts_what_runs(anymal, cube):
     options = step.options(Plant(anymal), "moreau", True)
     assert sum(flops) == RolloutProgram(anymal, options).flops
     text = cube.explain(contacts=pp.Ground(iterations=7))
-    assert "8 points on 1 frame, 8 on each: 24 rows of J, at most 6 of them" in text
+    assert "8 points on 1 link, 8 on each: 24 rows of J, at most 6 of them" in text
     assert "at most 7 times" in text
     with pytest.raises(pp.StateError, match=r"explain: contacts is 0\.8"):
         cube.explain(contacts=0.8)

@@ -12,6 +12,7 @@ from psiphi._util.errors import Error, StateError
 from psiphi._util.validate import real_array
 from psiphi.apps.viewer.geometry.link_poses import link_poses, origin_positions, origin_rotations
 from psiphi.apps.viewer.svg_plots import Plot, coordinate_labels, sample_indices
+from psiphi.model.contact.contact_points import on_shared_frames
 from psiphi.model.loops.constraints import Constraint
 from psiphi.model.model import WORLD, Frame, Joint, Model
 from psiphi.simulation.trajectory.trajectory import Trajectory
@@ -295,6 +296,7 @@ def _ground_arrows(
     points = getattr(trajectory.system, "contact_points", ())
     if len(points) != force.shape[1]:
         return None
+    points = on_shared_frames(points, model.frames)
     normal = ground_normal(trajectory)
     R, p = link_poses(model, q)
     places = []

@@ -10,10 +10,11 @@ n is the normal of the plane. A point of radius 0 is a corner.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from psiphi.model.components import Frame, Pose
 from psiphi.model.spatial.branch_free import choose, less
 from psiphi.model.spatial.screws import add, cross, dot, square_root
 
@@ -36,6 +37,12 @@ class ContactPoint:
     def on(self, frame: str, name: str) -> ContactPoint:
         """The same point with other names."""
         return replace(self, frame=frame, name=name)
+
+    def moved(self, frame: str, pose: Pose) -> ContactPoint:
+        """The same point in the axes of `frame`, in which its own frame has this pose."""
+        center = add(_turned(pose.rotation.tolist(), self.center), pose.translation.tolist())
+        axis = None if self.axis is None else _vector(_turned(pose.rotation.tolist(), self.axis))
+        return replace(self, frame=frame, center=_vector(center), axis=axis)
 
     def lever(self, rotation: Sequence[Sequence[Any]], normal: Sequence[Any]) -> list[Any]:
         """The lowest point along `normal`, from the origin of the frame, in world axes.
@@ -66,12 +73,32 @@ class ContactPoint:
         return [c * x + s * y for x, y in zip(e, cross(a, e), strict=True)]
 
 
+def on_shared_frames(
+    points: Iterable[ContactPoint], frames: Mapping[str, Frame]
+) -> tuple[ContactPoint, ...]:
+    """The points with one frame for each link: that of the first of its points. Points on a link
+    move together, whichever frames carry them."""
+    shared: dict[int, Frame] = {}
+    out = []
+    for point in points:
+        own = frames[point.frame]
+        first = shared.setdefault(own.body, own)
+        is_first = first.name == own.name
+        out.append(point if is_first else point.moved(first.name, first.pose.inv @ own.pose))
+    return tuple(out)
+
+
 def perpendicular(axis: Vector) -> Vector:
     """A unit vector perpendicular to a unit vector: its cross product with a coordinate axis."""
     k = min(range(3), key=lambda i: abs(axis[i]))
     x, y, z = cross([1.0 if i == k else 0.0 for i in range(3)], axis)
     size = math.hypot(x, y, z)
     return x / size, y / size, z / size
+
+
+def _vector(x: Sequence[float]) -> Vector:
+    a, b, c = x
+    return a, b, c
 
 
 def _turned(rotation: Sequence[Sequence[Any]], v: Sequence[float]) -> list[Any]:

@@ -34,7 +34,7 @@ def explain(robot: Robot, contacts: Ground) -> str:
     >>> import psiphi as pp
     >>> text = explain(pp.load("anymal_c"), pp.Ground())
     >>> [line for line in text.splitlines() if line.startswith("contacts")]
-    ['contacts   4 points on 4 frames, 1 on each: 12 rows of J']
+    ['contacts   4 points on 4 links, 1 on each: 12 rows of J']
     """
     if not isinstance(contacts, Ground):
         raise StateError(f"explain: contacts is {shown(contacts)}", "give a pp.Ground")
@@ -72,15 +72,15 @@ def _equations() -> list[str]:
 
 
 def _points(contact: GroundContact) -> str:
-    """How many contact points there are on how many frames. Those of one frame share the six rows
+    """How many contact points there are on how many links. Those of one link share the six rows
     of its velocity: with more, the contacts depend on each other, and take more iterations."""
     each = Counter(point.frame for point in contact.points)
     sizes = sorted(set(each.values()))
     span = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-    points, frames = count_of(contact.count, "point"), count_of(len(each), "frame")
+    points, links = count_of(contact.count, "point"), count_of(len(each), "link")
     rows, rank = 3 * contact.count, sum(min(3 * n, 6) for n in each.values())
     dependent = f", at most {rank} of them independent" if rank < rows else ""
-    return f"{points} on {frames}, {span} on each: {rows} rows of J{dependent}"
+    return f"{points} on {links}, {span} on each: {rows} rows of J{dependent}"
 
 
 def _solver(contact: GroundContact) -> str:
@@ -88,15 +88,15 @@ def _solver(contact: GroundContact) -> str:
     solver = contact.solver
     if solver.uses_newton:
         return (
-            "Newton's method for all contacts, and sweeps, because contacts share a frame: "
+            "Newton's method for all contacts, and sweeps, because contacts share a link: "
             f"{solver.space.size} unknowns"
         )
     if solver.space.has_patches:
         return (
-            "sweeps over the contacts: contacts share a frame, but Newton's method would have "
+            "sweeps over the contacts: contacts share a link, but Newton's method would have "
             f"{solver.space.size} unknowns, more than {MAX_COORDINATES}"
         )
-    return "sweeps over the contacts, because no frame has two of them"
+    return "sweeps over the contacts, because no link has two of them"
 
 
 def _rule(block: str) -> str:

@@ -13,7 +13,7 @@ Coulomb (`cone_solver.py`) with c_n + b in place of c_n:
     compliant   b = k gap / (h k + d) for gap < 0, and c_n + R lambda_n + b with
                 R = 1 / (h (h k + d)): exactly implicit Euler for a spring k and a damper d
 
-They are solved in sweeps over the contacts and, where several share a frame, by Newton's method
+They are solved in sweeps over the contacts and, where several share a link, by Newton's method
 (`contact_solver.py`). If restitution e adds energy, lambda . (c_f + c+) > 0, the step is solved
 again with e = 0.
 
@@ -31,7 +31,7 @@ import numpy as np
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
 from psiphi.compiler.passes import UNROLL_LIMIT, is_large
-from psiphi.model.contact.contact_points import ContactPoint
+from psiphi.model.contact.contact_points import on_shared_frames
 from psiphi.model.contact.ground import Ground
 from psiphi.model.spatial.branch_free import choose, less, maximum
 from psiphi.model.spatial.scalar_arrays import entries, stack_entries
@@ -49,7 +49,8 @@ MAX_CONTACTS = 64
 
 
 class GroundContact:
-    """The contact points of `robot` on `ground`, as rules on named values.
+    """The contact points of `robot` on `ground`, as rules on named values. Those of a link have one
+    frame, also if the robot has them on several.
 
     lever (3c), gap (c) and speed (3c): c_f + b; impulse (3c): lambda
     omega, block (7c): Omega (`contact_space.py`) and the entries of `ContactBlock`
@@ -58,7 +59,7 @@ class GroundContact:
     def __init__(self, robot: Robot, ground: Ground):
         if not isinstance(ground, Ground):
             raise StateError(f"the ground is {shown(ground)}", "give a pp.Ground")
-        points: tuple[ContactPoint, ...] = robot.contact_points
+        points = on_shared_frames(robot.contact_points, robot.frames)
         if not points:
             raise StateError(
                 f"contacts is {ground}, but {robot.name} has no contact points",

@@ -77,6 +77,42 @@ def speed(rows: list[dict]) -> str:
     )
 
 
+SIX = {  # the bars of README and front page: (row, subject) -> (label, the other library)
+    ("fd", "Panda"): ("forward dynamics, Panda", "Pinocchio"),
+    ("id", "Panda"): ("inverse dynamics, Panda", "Pinocchio"),
+    ("fd-free", "G1"): ("forward dynamics, humanoid G1", "Pinocchio"),
+    ("dfd-free", "G1"): ("derivatives of forward dynamics, G1", "Pinocchio"),
+    ("rollout", "UR5"): ("a step of a motion, UR5", "MuJoCo"),
+    ("one-call-mujoco", "UR5"): ("one call from Python, UR5", "MuJoCo"),
+}
+
+
+def six_bars(rows: list[dict]) -> str:
+    """Six rows of the benchmark, one core; a label above each bar, so that it fits a telephone."""
+    kept = {(row["name"], row["subject"]): row for row in rows}
+    bars = [(kept[key], *words) for key, words in SIX.items()]
+    ratios = [r["figure"] if r["at_least"] else 1.0 / r["figure"] for r, _, _ in bars]
+    wide, row_height, top = 520, 42, max(ratios)
+    high = row_height * len(bars) + 8
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" '
+        'font-family="sans-serif" font-size="15">',
+        f'<rect width="{wide}" height="{high}" fill="#ffffff"/>',
+    ]
+    for k, (ratio, (row, label, peer)) in enumerate(zip(ratios, bars, strict=True)):
+        y, width = row_height * k + 20, round((wide - 70) * ratio / top, 1)
+        times = f"{row['ours']} / {peer} {row['theirs']}".replace(" us", " µs")
+        out += [
+            f'<text x="6" y="{y}" fill="#222">{escape(label)}</text>',
+            f'<text x="{wide - 6}" y="{y}" text-anchor="end" font-size="13" fill="#555">'
+            f"{escape(times)}</text>",
+            f'<rect x="6" y="{y + 6}" width="{width}" height="13" rx="2" fill="#3b6ea5"/>',
+            f'<text x="{width + 12}" y="{y + 18}" font-weight="bold" fill="#222">'
+            f"{ratio:.{1 if ratio < 10 else 0}f}×</text>",
+        ]
+    return "\n".join([*out, "</svg>"]) + "\n"
+
+
 def agreement(rows: list[dict]) -> str:
     """Differences from the other libraries, on a logarithmic axis."""
     bars = [

@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from architecture import drawing
-from charts import agreement, speed
+from charts import agreement, six_bars, speed
 from drawings import picture, scene_picture
 from reference import reference
 
@@ -302,6 +302,7 @@ def pages() -> dict[str, str]:
     made["reference.md"] = reference()
     made["pictures/architecture.svg"] = drawing()
     made |= {"benchmarks/speed.svg": speed(rows), "benchmarks/agreement.svg": agreement(rows)}
+    made["benchmarks/six_bars.svg"] = six_bars(rows)
     made |= {
         f"robots/{name}.svg": scene_picture(pp.scenes.load(name)) for name in pp.scenes.names()
     }

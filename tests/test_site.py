@@ -3,6 +3,7 @@ menu, and it builds."""
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import inspect
 import re
@@ -17,7 +18,7 @@ from psiphi._util.internal_names import is_internal
 from tests.apps.viewer.browser import SPOT
 from tests.apps.viewer.browser import page as browser
 from tests.apps.viewer.contrast import pale
-from tests.pages import ROOT
+from tests.pages import ROOT, blocks
 
 DOCS = ROOT / "docs"
 PAGES = sorted(page.name for page in DOCS.glob("*.md"))
@@ -105,19 +106,24 @@ def test_the_site_builds(site):
     )
 
 
-WORDS = (
-    "torch",
-    "jax",
-    "gradient",
-    "payload",
-    "MJCF",
-    "GPU",
-    "csv",
-    "progress",
-    "Windows",
-    "mass_matrix",
-    "limits=True",
-)
+WORDS = {  # of users, and the page that answers
+    "torch": "arrays",
+    "jax": "arrays",
+    "gradient": "derivatives",
+    "payload": "editing",
+    "MJCF": "exchange",
+    "GPU": "gpu",
+    "csv": "simulation",
+    "progress": "simulation",
+    "Windows": "limits",
+    "mass_matrix": "reference",
+    "limits=True": "simulation",
+    "ground": "ground",
+    "legged": "ground",
+    "quadruped": "ground",
+    "gymnasium": "ground",
+    "acados": "libraries",
+}
 
 
 def test_words_are_found_by_searching_from_the_disk(site):
@@ -128,23 +134,73 @@ def test_words_are_found_by_searching_from_the_disk(site):
         opened.goto((site / "start.html").as_uri())
         opened.wait_for_function("!document.documentElement.classList.contains('no-js')")
         opened.keyboard.press("s")
-        for word in WORDS:
+        for word, page in WORDS.items():
             opened.locator(".md-search__input").fill("")
             opened.wait_for_function("!document.querySelector('.md-search-result__item')")
             opened.locator(".md-search__input").type(word)
-            opened.wait_for_selector(".md-search-result__item a", state="attached")
-            found = opened.evaluate(
-                "[...document.querySelectorAll('.md-search-result__item a')].map(x => x.href)"
-            )
-            assert found and all(url.startswith("file:") for url in found), word
+            links = "[...document.querySelectorAll('.md-search-result__item a')].map(x => x.href)"
+            opened.wait_for_function(f"{links}.some(x => x.includes('/{page}.html'))")
+            assert all(url.startswith("file:") for url in opened.evaluate(links)), word
         assert all(url.startswith(("file:", "data:", "blob:", "about:")) for url in asked)
         assert not opened.complaints
+
+
+def test_the_menu_has_four_groups_in_the_order_of_use():
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("nav:")[2]
+    groups = re.findall(r"^  - ([^:\n]+):\n((?:      - .*\n)+)", text, re.MULTILINE)
+    assert [name for name, _ in groups][:4] == [
+        "First steps",
+        "Dynamics",
+        "Motion, contact and control",
+        "Other libraries and machines",
+    ]
+    assert all(len(lines.splitlines()) < 10 for _, lines in groups)
+
+
+PROMPTS = """>>> import math
+>>> for x in (1.0, 4.0):
+...     print(math.sqrt(x))
+1.0
+2.0
+>>> math.sqrt(-1)
+Traceback (most recent call last):
+ValueError: math domain error
+"""
+PLAIN = """import math
+for x in (1.0, 4.0):
+    print(math.sqrt(x))
+# 1.0
+# 2.0
+math.sqrt(-1)
+# ValueError: math domain error
+"""
+
+
+def test_blocks_of_the_site_are_code_that_can_be_copied(site):
+    """Without prompts, answers as comments; what a page keeps with prompts, the tests run."""
+    hook = program("tools/plain_blocks.py")
+    assert hook.plain(PROMPTS) == PLAIN and hook.plain(PLAIN) == PLAIN
+    for page in sorted(DOCS.glob("*.md")):
+        for line, code in blocks(page):
+            ast.parse(hook.plain(code), f"{page.name}:{line}")
+    first = [block for name in ("index", "start") for _, block in blocks(DOCS / f"{name}.md")]
+    lines = [line for block in first for line in hook.plain(block).splitlines()]
+    assert not [line for line in lines if len(line) > 86 and line[0] != "#"], "fits its box"
+    with browser(1100, 620) as opened:
+        opened.goto((site / "start.html").as_uri())
+        code = "[...document.querySelectorAll('.highlight code')].map(x => x.innerText)"
+        copied = opened.evaluate(code)
+        assert len(copied) > 7 and not [text for text in copied if ">>>" in text]
+        here = {}
+        exec("\n".join(text for text in copied[1:3]), here)
+        assert here["robot"].nv == 6 and here["many"].shape == (1000, 6)
 
 
 def test_the_front_page_has_pictures(site):
     front = (site / "index.html").read_text(encoding="utf-8")
     pictures = re.findall(r'<img [^>]*src="([^"]+)"', front)
     assert len(pictures) >= 8 and all((site / path).is_file() for path in pictures)
+    assert "benchmarks/six_bars.svg" in pictures and "pictures/trot.webp" in pictures
     assert all(path.stat().st_size < 150_000 for path in (DOCS / "pictures").iterdir())
 
 

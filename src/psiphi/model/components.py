@@ -269,6 +269,12 @@ def shared_path(parent: Sequence[int], bodies: Iterable[int]) -> list[int]:
     return shared
 
 
+def bodies_between(parent: Sequence[int], bodies: Sequence[int]) -> set[int]:
+    """The bodies on the paths between `bodies`: those from the world, less what they share."""
+    paths = {k for body in bodies for k in path_to_body(parent, body)}
+    return paths - set(shared_path(parent, bodies))
+
+
 def children_of(parent: Sequence[int]) -> list[list[int]]:
     """The children of each body."""
     children: list[list[int]] = [[] for _ in parent]

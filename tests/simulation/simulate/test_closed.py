@@ -7,6 +7,9 @@ import pytest
 
 import psiphi as pp
 from psiphi._util.errors import StateError
+from psiphi.model.spatial.rotations import quaternions
+from psiphi.simulation.plant import Plant
+from psiphi.simulation.simulate.speed_limits import MAX_SPEED, speed_limits
 from tests.simulation.simulate.motions import four_bar, pendulum, puma, two_pumas
 
 
@@ -289,3 +292,54 @@ def test_a_system_without_a_robot():
 
     with pytest.raises(StateError, match="has no robot"):
         pp.simulate(Odd(), [0.0], duration=0.1)
+
+
+@pytest.fixture(scope="module")
+def reaching():
+    """A controller that pulls a box to a place 1.5 m higher, which the arm cannot reach."""
+    bent = np.array([0.1, -0.8, 0.6, 0.2, 0.5, 0.0])
+    cell = pp.grasp([(puma(), None, "tool")], pp.Body.box(2.0, (0.2, 0.1, 0.1)), [np.eye(4)])
+    hold = [joint.name for joint in cell.joints[:6]]
+    place = puma().frame_pose(bent, "tool")
+    q = cell.assemble([*bent, *place[:3, 3], *quaternions(place[:3, :3])], hold=hold)
+    there = cell.frame_pose(q, cell.object)
+    there[2, 3] += 1.5
+    return cell, q, pp.ObjectControl(cell, there, kp=25.0, kd=10.0)
+
+
+def test_an_arm_that_is_driven_beyond_its_reach_stops(reaching):
+    """A stretched arm has speeds without bound. The motion ends when a joint turns by a revolution
+    per step, and says where and when."""
+    cell, q, control = reaching
+    run = dict(tau=control, duration=1.0, dt=1e-2, compiled=False)
+    with pytest.warns(pp.MotionWarning, match=r"at t = 0\.\d+ s, at joint 'puma560/.*stretched"):
+        motion = pp.simulate(cell, q, **run)
+    (event,) = motion.events
+    assert event.name == "diverged" and event.stopped and event.t == motion.final.t < 0.3
+    assert event.what.startswith("puma560/")
+    assert np.abs(motion.v[:-1]).max() < 2.0 * np.pi / 1e-2, "only the last sample is too fast"
+
+
+def test_an_error_at_a_singular_posture_names_joint_and_time(reaching):
+    cell, q, control = reaching
+    run = dict(tau=control, duration=1.0, dt=1e-2, compiled=False, stop=())
+    with pytest.raises(pp.SimulationError, match=r"after t = 0\.\d+ s.*joint then was puma560/"):
+        pp.simulate(cell, q, **run)
+
+
+def test_only_turning_joints_in_loops_have_a_limit():
+    """Sliders, and a spindle beside the loop, keep the limit of all motions."""
+    builder = pp.Builder("slider crank and spindle")
+    for name in ("crank", "rod", "slider", "spindle"):
+        builder.body(name, mass=1.0, inertia=np.diag([0.1, 0.1, 0.1]))
+    builder.joint("motor", "revolute", "world", "crank")
+    builder.joint("pin", "revolute", "crank", "rod", xyz=(0.3, 0, 0))
+    builder.joint("rail", "prismatic", "world", "slider", axis=(1, 0, 0), xyz=(1.0, 0, 0))
+    builder.joint("drill", "revolute", "slider", "spindle")
+    builder.frame("end", "rod", xyz=(0.7, 0, 0))
+    builder.frame("wrist", "slider")
+    system = pp.connect(builder.build(), [pp.Loop("hinge", "end", "wrist", axis=(0, 0, 1))])
+    found = speed_limits(Plant(system), "rk4", 1e-3)
+    assert found.tolist() == [2e3 * np.pi, 2e3 * np.pi, MAX_SPEED, MAX_SPEED]
+    assert (speed_limits(Plant(system), "DOP853", 1e-3) == MAX_SPEED).all()
+    assert (speed_limits(Plant(pendulum()), "rk4", 1.0) == MAX_SPEED).all()

@@ -2,10 +2,10 @@
 
 An event g(t, q, v) is recorded if g, positive before, is zero or less (or, if g returns booleans,
 becomes True). "limit" is recorded if a coordinate leaves its range, "grasp lost" if a contact's
-ratio exceeds 1, "diverged" if a number is not finite or a speed exceeds 1e9. The time of an event
-is the root of the line between the values at both ends of the step, which is second order in dt;
-that of "diverged" is the end of the step. Contacts that open (`contact_events.py`) report their own
-events.
+ratio exceeds 1, "diverged" if a number is not finite or a speed exceeds its limit
+(`speed_limits.py`). The time of an event is the root of the line between the values at both ends of
+the step, which is second order in dt; that of "diverged" is the end of the step. Contacts that open
+(`contact_events.py`) report their own events.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from psiphi._util.validate import as_list, as_names
 from psiphi.model.components import joint_of_entry
 from psiphi.simulation.control.user_function import UserFunction
 from psiphi.simulation.plant import Plant
+from psiphi.simulation.simulate.speed_limits import MAX_SPEED, fastest_coordinate
 from psiphi.simulation.trajectory.trajectory import Event
 
 MADE, LOST, SLIDES, HOLDS = "contact made", "contact lost", "contact slides", "contact holds"
@@ -28,7 +29,6 @@ BOUNCES = "contact bounces"
 CHANGES = MADE, LOST, SLIDES, HOLDS, BOUNCES  # of contacts that open
 NOT_SOLVED = "contact not solved"  # with a ground
 DIVERGED, LIMIT, GRASP_LOST = "diverged", "limit", "grasp lost"
-MAX_SPEED = 1e9
 LIMITS = ("ignore", "record", "stop", "block")
 DEFAULT_STOP = (DIVERGED, GRASP_LOST)
 
@@ -53,8 +53,9 @@ class EventMonitor:
         limits: str,
         functions: Mapping[str, Callable],
         stop: set[str],
+        max_speed: np.ndarray | float = MAX_SPEED,
     ):
-        self.system, self.stop = system, stop
+        self.system, self.stop, self.max_speed = system, stop, max_speed
         self.functions = {
             name: UserFunction(g, batch, f"event {name!r}:") for name, g in functions.items()
         }
@@ -86,7 +87,7 @@ class EventMonitor:
 
     def is_event_free(self, q: np.ndarray, v: np.ndarray) -> bool:
         """Whether no event can have happened in the states (*batch, m, n); needs no functions."""
-        is_finite = bool(is_finite_state(q, v).all())
+        is_finite = bool(is_finite_state(q, v, self.max_speed).all())
         with np.errstate(invalid="ignore"):
             is_inside = not self.checks_limits or not bool(self._outside_limits(q).any())
         is_free = is_finite and is_inside and not self.functions and bool(self.alive.all())
@@ -96,7 +97,7 @@ class EventMonitor:
 
     def diverged(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(*batch): the running elements that have diverged."""
-        return self.alive & ~is_finite_state(q, v)
+        return self.alive & ~is_finite_state(q, v, self.max_speed)
 
     def is_sampled(self, was_alive: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(*batch): the elements of `was_alive` that still run or whose last state is finite."""
@@ -196,8 +197,8 @@ class EventMonitor:
         not a number."""
         for place in map(tuple, np.argwhere(where)):
             speeds = np.abs(v[place])
-            too_fast = ~(speeds <= MAX_SPEED)
-            k = int(np.argmax(np.where(np.isnan(speeds), np.inf, speeds))) if speeds.size else 0
+            too_fast = ~(speeds <= self.max_speed)
+            k = fastest_coordinate(self.system, v[place]) if speeds.size else 0
             joint = next((j.name for j in self.system.robot.joints if k in j.coordinates), "")
             # if no speed is finite, no joint stands out
             all_at_once = too_fast.all() and too_fast.size > 1 and not np.isfinite(speeds).any()
@@ -211,10 +212,12 @@ class EventMonitor:
             self.alive[event.where] = False
 
 
-def is_finite_state(q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """(...): whether states are finite, with speeds of at most MAX_SPEED."""
+def is_finite_state(
+    q: np.ndarray, v: np.ndarray, max_speed: np.ndarray | float = MAX_SPEED
+) -> np.ndarray:
+    """(...): whether states are finite, with speeds of at most `max_speed`."""
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.isfinite(q).all(axis=-1) & (np.abs(v) <= MAX_SPEED).all(axis=-1))
+        return np.asarray(np.isfinite(q).all(axis=-1) & (np.abs(v) <= max_speed).all(axis=-1))
 
 
 def _crossing_time(before: float, t: float, old: float, new: float) -> float:

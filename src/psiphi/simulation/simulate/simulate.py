@@ -16,6 +16,7 @@ from psiphi._util.validate import GRADIENT_LOST, flag, one_of
 from psiphi.functions.arrays.array_dispatch import is_differentiated
 from psiphi.model.contact.ground import Ground
 from psiphi.model.model import Model
+from psiphi.robot.mechanisms.system import System
 from psiphi.simulation.compiled_rollout.contact_step import choose_method, ground_contact
 from psiphi.simulation.compiled_rollout.python_fallback import SOLVE_FAILED, ConstraintSolveFailed
 from psiphi.simulation.contact.contact_events import ContactSystem, read_contacts
@@ -260,6 +261,11 @@ SUITABLE_GAINS = (
     "which multiplies them by the mass matrix"
 )
 
+AWAY_FROM_SINGULAR = (
+    "a motion that keeps away from singular postures (stretched arms, dead points), where the "
+    "joints of closed chains become this fast"
+)
+
 
 def _warn_of_motion(plant: Plant, motion: Trajectory, dt: float, method: str, is_pd: bool) -> None:
     """Warn if the motion diverged or passed a dead point: where, when, and what helps."""
@@ -282,6 +288,7 @@ def _warn_of_motion(plant: Plant, motion: Trajectory, dt: float, method: str, is
         else "softer gains, or less damping"
     )
     gains = f", or {SUITABLE_GAINS}" if is_pd else ""
+    gains += f", or {AWAY_FROM_SINGULAR}" if isinstance(plant.system, System) else ""
     warnings.warn(
         f"the motion diverged at t = {first.t:.6g} s{joint}{count}: its values from then on are "
         f"not valid. What helps: {smaller}, or {others}{gains}",

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import Error
+from psiphi.model.components import joint_of_entry
+from psiphi.robot.mechanisms.system import System
 from psiphi.simulation.compiled_rollout.contact_step import ContactStep
 from psiphi.simulation.compiled_rollout.python_fallback import ConstraintSolveFailed
 from psiphi.simulation.compiled_rollout.rollout_inputs import why_not_compiled
@@ -22,6 +24,7 @@ from psiphi.simulation.integration.state_derivative import StateDerivative
 from psiphi.simulation.plant import Plant
 from psiphi.simulation.simulate.contact_samples import contact_arrays, contact_events
 from psiphi.simulation.simulate.events import EventMonitor
+from psiphi.simulation.simulate.speed_limits import fastest_coordinate, speed_limits
 from psiphi.simulation.simulate.stop_samples import stop_arrays
 from psiphi.simulation.simulation_errors import Interrupted, SimulationError, user_line
 from psiphi.simulation.trajectory.recorder import Recorder, make_trajectory
@@ -129,7 +132,12 @@ class SimulationRun:
         self.every, self.method = problem.every, problem.method
         self.progress = Progress(problem.progress)
         self.monitor = EventMonitor(
-            problem.plant, problem.batch, problem.limits, problem.events, problem.stop
+            problem.plant,
+            problem.batch,
+            problem.limits,
+            problem.events,
+            problem.stop,
+            speed_limits(problem.plant, problem.method, problem.dt),
         )
 
     def run(self, q: np.ndarray, v: np.ndarray) -> Trajectory:
@@ -147,7 +155,7 @@ class SimulationRun:
             so_far = self.motion()
             if isinstance(error, Error) and not len(so_far):
                 raise
-            raise _simulation_error(error, so_far) from error
+            raise _simulation_error(error, so_far, fastest_joint(self.plant, so_far)) from error
         return self.motion()
 
     def _run(self, q: np.ndarray, v: np.ndarray) -> None:
@@ -191,8 +199,19 @@ class SimulationRun:
         return [*self.monitor.events, *changes]
 
 
-def _simulation_error(error: Exception, so_far: Trajectory) -> SimulationError:
-    """The error that `run` raises: the cause, the time, and the motion until then."""
+def fastest_joint(plant: Plant, motion: Trajectory) -> str:
+    """For the error of a closed chain: the joint that moves fastest at the end of one motion."""
+    is_closed = isinstance(plant.system, System)
+    if not is_closed or motion.batch or not len(motion) or not motion.final.v.any():
+        return ""
+    k = fastest_coordinate(plant, motion.final.v)
+    joint, speed = joint_of_entry(plant.robot.joints, k), abs(motion.final.v[k])
+    unit = "m/s" if joint.row.slides[k - joint.v_slice.start] else "rad/s"
+    return f"; the fastest joint then was {joint.name}, at {speed:.3g} {unit}"
+
+
+def _simulation_error(error: Exception, so_far: Trajectory, fastest: str) -> SimulationError:
+    """The error that `run` raises: the cause, the time, the joint, and the motion until then."""
     when = f"after t = {so_far.t[-1]:g} s" if len(so_far) else "at the first step"
     is_own = isinstance(error, Error)
     hints = [] if is_own or not (line := user_line(error)) else [f"see {line}"]
@@ -200,7 +219,8 @@ def _simulation_error(error: Exception, so_far: Trajectory) -> SimulationError:
     hint = "; ".join(hints) or "tau and events are functions of (t, q, v)"
     cause = error.cause if is_own else f"{type(error).__name__}: {error}"
     remedy = f"{error.remedy}; {hint}" if is_own and error.remedy else hint
-    return SimulationError(f"the simulation failed {when}: {cause}", remedy, trajectory=so_far)
+    cause = f"the simulation failed {when}: {cause}{fastest if is_own else ''}"
+    return SimulationError(cause, remedy, trajectory=so_far)
 
 
 class RecordedRun(SimulationRun):

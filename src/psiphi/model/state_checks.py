@@ -69,6 +69,8 @@ def check_column_order(model: Model, name: str, value: Any, of: str) -> None:
 
 def check_columns(model: Model, name: str, columns: list[str], of: str) -> None:
     """Raise an error if `columns` are the names of q or v in another order; ignore other names."""
+    if not columns:
+        return
     expected = entry_names(model.joints, of)
     if columns != expected and sorted(columns) == sorted(expected):
         cause = f"{name} has the columns {shown(columns)}, in another order than {model.name}"
@@ -93,7 +95,7 @@ def check_loops(model: Model, name: str, q: np.ndarray) -> None:
 
 def check_unit_quaternions(model: Model, name: str, q: np.ndarray) -> None:
     """Check that quaternions have unit length to rounding."""
-    for joint in model.joints:
+    for joint in model.joints if model.quaternions else ():
         if joint.row.nq == joint.row.nv:
             continue
         with np.errstate(all="ignore"):

@@ -199,6 +199,8 @@ class Plant:
 
     def expand_torque(self, tau: np.ndarray) -> np.ndarray:
         """Torques of the motors only, (..., na), as (..., nv); other shapes are returned as is."""
+        if tau.shape[-1:] == (self.nv,):
+            return tau
         actuated = np.setdiff1d(np.arange(self.nv), self.unactuated_indices)
         return motors.expand_torques(tau, actuated, self.nv)
 

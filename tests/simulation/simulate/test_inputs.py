@@ -1,6 +1,10 @@
 """Arguments of simulate: errors name the value, what was expected and a remedy; torques and losses
 follow their laws."""
 
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -278,3 +282,28 @@ def test_progress_in_a_notebook(monkeypatch):
     assert stream.getvalue().startswith("\r[########........]  50%") and stream.getvalue().endswith(
         " \r"
     )
+
+
+def calls_of_psiphi(run: Callable[[], object]) -> int:
+    """How many of psiphi's Python functions the second call of `run` calls."""
+    package, count = str(Path(pp.__file__).parent), 0
+
+    def trace(frame, event, argument):
+        nonlocal count
+        count += event == "call" and frame.f_code.co_filename.startswith(package)
+
+    run()
+    sys.setprofile(trace)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_one_step_repeats_no_work():
+    """Calls of Python functions: their number is exact, while times vary. 250 and 586 when options
+    were read again and again."""
+    q, tau = puma().random(seed=0), np.ones(6)
+    assert calls_of_psiphi(lambda: pp.rollout(puma(), q, tau=tau, steps=1)) <= 225
+    assert calls_of_psiphi(lambda: pp.simulate(puma(), q, tau=tau, duration=1e-3)) <= 500

@@ -95,7 +95,7 @@ class RolloutInput:
             () if self.controller is None else tuple(self.controller.numbers),
             tuple(self.losses.active),
             self.losses.implicit,
-            "effort" in self.force_values,
+            self.controller is not None and self.effort is not None,
             stops or None,
             has_parameters=plant.robot.freed is not None,
             springs=tuple(springs.active),

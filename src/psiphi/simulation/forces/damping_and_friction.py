@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -117,18 +117,18 @@ class DampingAndFriction:
         """speed^2, at least the smallest positive number: a joint at rest has no friction."""
         return max(self.speed * self.speed, np.finfo(float).tiny)
 
-    @property
+    @cached_property
     def is_empty(self) -> bool:
         """Whether nothing is lost."""
         given = (self.damping, self.free_damping, self.friction)
         return not (any(x.any() for x in given) or self.loops)
 
-    @property
+    @cached_property
     def implicit(self) -> bool:
         """Whether any loss or spring is implicit."""
         return bool(self.implicit_losses.any()) or self.springs.implicit
 
-    @property
+    @cached_property
     def active(self) -> dict[str, np.ndarray]:
         """The arguments of `net_torque_with_loops` for the losses that act."""
         found = {}

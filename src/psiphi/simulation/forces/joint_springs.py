@@ -13,6 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ class JointSprings:
     max_slope: np.ndarray = field(default_factory=lambda: np.zeros(0))
     implicit_springs: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
-    @property
+    @cached_property
     def implicit(self) -> bool:
         """Whether any spring is implicit."""
         return bool(self.implicit_springs.any())

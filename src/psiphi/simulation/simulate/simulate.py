@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -149,15 +150,14 @@ def simulate(
     if projection is not None and not flag("projection", projection):
         plant.project = None
     kernel = None if compiled is None else flag("compiled", compiled)
-    bar = ProgressBar(steps * dt, always=True)
     functions = read_functions(events)
     pure = is_pure(tau)
     tau, field = _state_derivative(
         start, tau, kernel, effort, hold, damping, friction, friction_speed, springs, f_ext
     )
     stops = read_stop(stop, limits, functions, ground is not None)
-    with bar:
-        report = _progress_callback(progress, bar)
+    report = _progress_callback(progress, steps * dt)
+    with report if isinstance(report, ProgressBar) else nullcontext():
         problem = SimulationProblem(
             plant,
             field,
@@ -245,7 +245,7 @@ def check_options(
 
 
 def _progress_callback(
-    progress: bool | Callable[..., Any] | None, bar: ProgressBar
+    progress: bool | Callable[..., Any] | None, duration: float
 ) -> Callable[..., Any] | None:
     """The function that is called during the run, if any: the bar, or the user's."""
     if progress is None or callable(progress):
@@ -253,7 +253,7 @@ def _progress_callback(
     if not isinstance(progress, bool | np.bool_):
         cause = f"progress is {shown(progress)}, expected True or a function of (t, q, v)"
         raise StateError(cause, "give True for a bar; leave it out for none")
-    return bar if progress else None
+    return ProgressBar(duration, always=True) if progress else None
 
 
 SUITABLE_GAINS = (

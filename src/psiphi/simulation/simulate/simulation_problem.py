@@ -71,7 +71,7 @@ class SimulationProblem:
         why = why_not_compiled(self.plant.system, tau, self.method, self.limits == "block")
         return why or ("f_ext acts" if self.field.push else "")
 
-    @property
+    @cached_property
     def info(self) -> dict[str, Any]:
         """The `info` of the trajectory: the method, the step, and which forces act."""
         plant, field, table = self.plant, self.field, self.field.torque.table
@@ -109,8 +109,7 @@ def _inactive_parts(plant: Plant, losses: DampingAndFriction) -> list[str]:
     parts = parts if plant.is_robot and couplings else []
     options = {"damping": "damping", "friction": "friction", "springs": "stiffness"}
     for option, name in options.items():
-        in_model = any(getattr(joint, name).any() for joint in robot.joints)
-        if in_model and name not in active:
+        if name not in active and getattr(robot, name).any():
             parts.append(f"{option} ({option}=True)")
     return parts
 

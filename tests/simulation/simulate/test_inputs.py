@@ -307,3 +307,17 @@ def test_one_step_repeats_no_work():
     q, tau = puma().random(seed=0), np.ones(6)
     assert calls_of_psiphi(lambda: pp.rollout(puma(), q, tau=tau, steps=1)) <= 225
     assert calls_of_psiphi(lambda: pp.simulate(puma(), q, tau=tau, duration=1e-3)) <= 500
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_progress_gets_the_whole_batch(compiled):
+    """One call for all motions: progress has no result that a motion could depend on."""
+    seen = []
+    pp.simulate(
+        puma(),
+        np.zeros((3, 6)),
+        duration=0.01,
+        compiled=compiled,
+        progress=lambda t, q, v: seen.append((t, q.shape, v.shape)),
+    )
+    assert seen[-1] == (0.01, (3, 6), (3, 6))

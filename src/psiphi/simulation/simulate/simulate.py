@@ -116,7 +116,8 @@ def simulate(
     events      {name: g(t, q, v)}: an event is recorded when g becomes zero or less
     stop        names of the events that stop the motion, or True for all
     projection  whether a closed chain is projected onto its constraints after each step
-    progress    True: show a bar (in a log, ten lines); or a function of (t, q, v)
+    progress    True: show a bar (in a log, ten lines); or a function of (t, q, v), which gets
+                all motions of a batch at once
     compiled    True: run the motion as one compiled kernel; an error says why if that is not
                 possible. A function tau(t, q, v) must then be pure (see `pp.law`). False: run every
                 step in Python. By default the motion is compiled if that saves time, and a user's

@@ -1,6 +1,8 @@
 """Compiled rollouts: the same numbers as step by step, for every method, law, joint and batch."""
 
+import gc
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -532,3 +534,20 @@ def test_quaternions_of_any_length(scale):
         scaled[3:7] = q[3:7] * bad if bad == 0.0 else bad
         with pytest.raises(pp.StateError, match="initial state"):
             pp.rollout(robot, scaled, v, steps=3, dt=1e-2)
+
+
+def test_a_robot_and_its_motions_are_freed_together():
+    """Nothing that was computed with a robot keeps it: robots that are dropped take no memory."""
+    b = pp.Builder("dropped")
+    for name, parent in (("upper", "world"), ("lower", "upper")):
+        b.body(name, mass=1.25, com=(0, 0, -0.2), inertia=np.diag([0.02, 0.03, 0.01]))
+        b.joint(f"{name} joint", "revolute", parent, name, axis=(0, 1, 0), xyz=(0, 0, -0.4))
+    robot = b.build()
+    q = robot.random(seed=0)
+    robot.function("forward_dynamics").jacobian("q")(q, q, q)
+    motion, simulated = pp.rollout(robot, q, steps=5), pp.simulate(robot, q, duration=0.005)
+    assert np.isfinite(motion.vjp(motion.q)["q"]).all() and np.isfinite(simulated.energy).all()
+    kept = weakref.ref(robot)
+    del robot, motion, simulated, b
+    gc.collect()
+    assert kept() is None

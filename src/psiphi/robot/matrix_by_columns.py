@@ -67,13 +67,23 @@ def _matrix_from_columns(
     return argument_checks.copy_into(out[0], transposed)  # a centroidal momentum matrix
 
 
+def compiled_function(
+    robot: QuantityMethods, function: DifferentiableFunction
+) -> DifferentiableFunction:
+    """The function whose code computes `function`: for a matrix of a large robot, its columns."""
+    if function.written_out:
+        return function
+    return robot.unbound_function(function.source.request.columns)
+
+
 def exported_code(robot: QuantityMethods, function: DifferentiableFunction) -> Any:
     """The code of a function for export; for a matrix of a large robot, loops over its columns."""
     if function.written_out:
         return function.source.code
-    name = function.source.request.columns
-    loops: Any = robot.unbound_function(name).source.code
-    return Columns(Program(name, tuple(function.inputs), tuple(function.outputs), ()), loops)
+    operator = compiled_function(robot, function)
+    loops: Any = operator.source.code
+    program = Program(operator.name, tuple(function.inputs), tuple(function.outputs), ())
+    return Columns(program, loops)
 
 
 def evaluate(
@@ -83,7 +93,7 @@ def evaluate(
     if function.written_out:
         result = function.ufunc(*values)
         return result if isinstance(result, tuple) else (result,)
-    operator = robot.unbound_function(function.source.request.columns)
+    operator = compiled_function(robot, function)
     named = dict(zip((arg.name for arg in function.inputs), values, strict=True))
     columns = operator.ufunc(*(named.get(arg.name, np.eye(arg.size)) for arg in operator.inputs))
     return tuple(x.T for x in (columns if isinstance(columns, tuple) else (columns,)))

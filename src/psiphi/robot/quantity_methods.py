@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from psiphi._util.array_types import DType, Numbers, Out, Wrenches
-from psiphi._util.errors import SingularError
+from psiphi._util.errors import SingularError, StateError
 from psiphi._util.validate import flag, is_foreign
 from psiphi.compiler.passes import is_large
 from psiphi.compiler.sweeps.interpreter import interpret, interpret_on_tape
@@ -79,6 +79,37 @@ class QuantityMethods(EditingMethods):
         return self.function_cache.setdefault(
             key, quantity_function(self.model, request, kind=DifferentiableFunction)
         )
+
+    def compile(
+        self,
+        *names: str,
+        frames: str | Sequence[str] = (),
+        axes: str = "world",
+        dtype: DType = None,
+        jacobian: str | Sequence[str] = (),
+    ) -> None:
+        """Compile quantities of the catalogue now instead of at their first calls.
+
+        The code is kept in the cache, for this process and later ones. `frames` and `axes` are as
+        in `function`, `dtype` is float64 or float32. `jacobian` names arguments: their Jacobians
+        are compiled, too.
+
+        >>> import psiphi as pp
+        >>> robot = pp.robots.puma560()
+        >>> robot.compile("forward_dynamics", "mass_matrix")
+        >>> robot.compile("jacobian", frames="tool")
+        """
+        argument_checks.check_dtype("compile", dtype)
+        if not names:
+            raise StateError(
+                "compile got no names of quantities", 'write robot.compile("forward_dynamics")'
+            )
+        char = "d" if dtype is None else np.dtype(dtype).char
+        by = (jacobian,) if isinstance(jacobian, str) else tuple(jacobian)
+        functions = [self.unbound_function(name, frames, axes) for name in names]
+        derivatives = [function.jacobian(*by) for function in functions if by]
+        for function in [*functions, *derivatives]:
+            matrix_by_columns.compiled_function(self, function).prepare(char)
 
     def symbolic(
         self,

@@ -13,6 +13,7 @@ from psiphi._util.errors import Error, ModelError, SingularError
 from psiphi.apps.cli import main as cli
 from psiphi.apps.cli.command_table import Command
 from psiphi.apps.cli.commands import info
+from psiphi.backends import kernel_cache
 from psiphi.simulation.simulate.progress_bar import ProgressBar
 from psiphi.simulation.trajectory.trajectory import Trajectory
 from tests.children import child, python
@@ -114,7 +115,7 @@ def test_version(capsys):
         (
             ["zzz"],
             "no command is called 'zzz'",
-            "Known are demo, view, info, simulate, study, derive, count, emit, bench.",
+            "Known are demo, view, info, check, simulate, study, derive, count, emit, warm, bench.",
         ),
         (["info"], "ROBOT", "psiphi info --help"),
         (["info", "panda", "--base", "flying"], "invalid choice: 'flying'", "psiphi info --help"),
@@ -514,6 +515,9 @@ def test_simulate_a_scene_file(tmp_path, capsys):
         (["emit", "ur5", "gravity", "--name", "2x"], "is not a valid name in C", "letters"),
         (["count", "ur5", "nothing"], "no function is called 'nothing'", "Known are"),
         (["count", "ur5", "jacobian"], "takes one frame", "--frame"),
+        (["warm", "ur5", "nothing"], "no function is called 'nothing'", "Known are"),
+        (["warm", "ur5", "jacobian"], "takes one frame", "--frame"),
+        (["warm", "ur5", "bias", "--jacobian", "x"], "with respect to 'x'", "one of 'q', 'v'"),
     ],
 )
 def test_wrong_words_get_a_sentence_and_a_hint(argv, sentence, hint, capsys, monkeypatch):
@@ -664,6 +668,32 @@ def test_count_alone_prints_the_tables(capsys):
         and "Table 2" not in out
         and "psiphi" in out
     )
+
+
+def test_warm_compiles_for_later_processes(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PSIPHI_CACHE", "off")
+    assert cli.main(["warm", "acrobot"]) != 0
+    assert "nothing would be kept" in capsys.readouterr().err
+    monkeypatch.setenv("PSIPHI_CACHE", str(tmp_path))
+    assert cli.main(["warm", "acrobot", "bias", "gravity", "--jacobian", "q"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["bias", "gravity", "kept"]
+    monkeypatch.setattr(kernel_cache, "store", None)  # a second compilation would fail
+    robot = psiphi.load("acrobot")
+    assert np.allclose(robot.bias(np.zeros(2), np.zeros(2)), robot.gravity(np.zeros(2)))
+    assert robot.function("gravity").jacobian("q")(np.zeros(2)).shape == (2, 2)
+
+
+def test_a_matrix_of_a_large_robot_is_compiled_by_its_columns(tmp_path, monkeypatch):
+    monkeypatch.setenv("PSIPHI_CACHE", str(tmp_path))
+    chain = psiphi.robots.chain(80)
+    chain.compile("mass_matrix", dtype=np.float32)
+    monkeypatch.setattr(kernel_cache, "store", None)
+    assert chain.mass_matrix(np.zeros(80, np.float32)).shape == (80, 80)
+    with pytest.raises(Error, match="no names of quantities"):
+        chain.compile()
+    with pytest.raises(Error, match="expected float64 or float32"):
+        chain.compile("gravity", dtype=int)
 
 
 def test_emit_prints_or_writes(tmp_path, capsys):

@@ -17,6 +17,7 @@ from psiphi.apps.cli.commands import (
     simulate,
     study,
     view,
+    warm,
 )
 
 EXAMPLES = """\
@@ -30,6 +31,7 @@ examples:
   psiphi study run falls.toml            thousands or millions of motions with varied parameters
   psiphi derive "J @ mass.inv @ J.T"     an expression, its derivation and its O(N) loops
   psiphi emit ur5 forward_dynamics       straight-line C of a robot's dynamics
+  psiphi warm arm.urdf                   compile a robot's functions now, for later processes
   psiphi bench --quick                   a short comparison with other libraries on this machine
 
 A robot is a bundled name (puma560, ur5, panda, ...), a URDF file or an MJCF file.
@@ -97,6 +99,12 @@ COMMANDS = {
         "write the code of a function: C, CasADi, acados, WebAssembly, LLVM IR, PTX",
         emit.arguments,
         emit.EXAMPLES,
+    ),
+    "warm": Command(
+        warm.run,
+        "compile functions of a robot now, for later processes",
+        warm.arguments,
+        warm.EXAMPLES,
     ),
     "bench": Command(
         bench.run,

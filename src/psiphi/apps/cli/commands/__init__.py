@@ -11,5 +11,6 @@ In: parsed arguments. Out: an exit code. Read `demo.py` first.
     derive.py    `psiphi derive`: an operator expression as loops, or a proof
     count.py     `psiphi count`: operation counts
     emit.py      `psiphi emit`: C, CasADi, WebAssembly, LLVM IR, PTX
+    warm.py      `psiphi warm`: functions compiled for later processes
     bench.py     `psiphi bench`: run times of psiphi and other libraries
 """

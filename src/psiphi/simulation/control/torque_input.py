@@ -84,7 +84,8 @@ def read_torque(tau: Any, system: Plant, batch: Batch, steps: int) -> TorqueInpu
                 f"not for {system.name}",
                 f"make it with the robot that is simulated (nq={system.nq}, nv={nv})",
             )
-        return TorqueInput(system, batch, function=UserFunction(tau, batch, "the torque", (nv,)))
+        function = UserFunction(tau, batch, "the torque", (nv,), system.expand_law_torque)
+        return TorqueInput(system, batch, function=function)
     array, fault = read_array(tau, None)
     full = tau if fault or not array.ndim else system.expand_torque(array.astype(float))
     remedy = f"give nv = {nv} numbers, (steps, nv) of them, or a function of (t, q, v)"

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import StateError
-from psiphi._util.text import name_of
+from psiphi._util.text import name_of, shown
 from psiphi.simulation.control.marked_law import is_batched, is_pure
 
 COMPARED = 4  # single motions with which the first call of a batched function is compared
@@ -32,11 +32,13 @@ class UserFunction:
         batch: tuple[int, ...],
         what: str,
         shape: tuple[int, ...] = (),
+        expand: Callable[[np.ndarray], np.ndarray] | None = None,
     ):
-        self.function, self.batch, self.shape = function, batch, shape
+        self.function, self.batch, self.shape, self.expand = function, batch, shape, expand
         self.what = f"{what} {name_of(function)}"
         self.is_batched, self.is_pure = is_batched(function), is_pure(function)
         self.is_checked = not batch
+        self.calls = 0  # for all motions
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> Any:
         q, v = read_only(q), read_only(v)
@@ -53,13 +55,16 @@ class UserFunction:
 
     def _one_by_one(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         places = list(np.ndindex(*self.batch))
-        results = [self._result(self.function(t, q[i], v[i]), i) for i in places]
+        values = [self.function(t, q[i], v[i]) for i in places]
+        for value in values:
+            self._check_shape(value, q, v)
+        results = [self._result(value, i) for value, i in zip(values, places, strict=True)]
         shapes = {result.shape for result in results}
         if len(shapes) > 1:
             cause = f"{self.what} returns shapes {' and '.join(map(str, sorted(shapes)))}"
             raise StateError(cause, "return the same shape in every state")
-        if not self.is_checked and places:
-            self.is_checked = True
+        self.calls += 1
+        if places and self.calls & (self.calls - 1) == 0:  # at calls 1, 2, 4, 8, ...
             again = self._result(self.function(t, q[places[0]], v[places[0]]), places[0])
             if not _equal(again, results[0]):
                 raise StateError(f"{self.what} {SHARES_STATE}", ALONE + MARK_STATEFUL)
@@ -68,13 +73,30 @@ class UserFunction:
         return np.stack(results).reshape(*self.batch, *results[0].shape)
 
     def _result(self, value: Any, i: tuple[int, ...]) -> np.ndarray:
-        """The result for motion i. A number stands for all entries of a vector. A function that
-        reads numbers of all motions, such as a robot with a batch of parameters, returns results
-        for all of them."""
+        """The result for motion i. A function that reads numbers of all motions, such as a robot
+        with a batch of parameters, returns results for all of them."""
         array = np.asarray(value)
         if array.shape == (*self.batch, *self.shape):
             return array[i]
-        return array if array.ndim else np.broadcast_to(array, self.shape)
+        if array.ndim or not self.shape:
+            return array
+        full = array if self.expand is None else self.expand(array)
+        if not full.ndim:
+            number = f"the number {shown(value)} for one motion, expected shape {self.shape}"
+            raise StateError(
+                f"{self.what} returns {number}", "return one number for each joint with a motor"
+            )
+        return full
+
+    def _check_shape(self, result: Any, q: np.ndarray, v: np.ndarray) -> None:
+        """Refuse results that may be those of one motion, of the wrong shape, or those of all."""
+        shape = np.shape(result)
+        if shape == (*self.batch, *self.shape) and shape[0] in (q.shape[-1], v.shape[-1]):
+            raise StateError(
+                f"{self.what} returns shape {shape} for one motion, expected {self.shape}; there "
+                f"are as many motions as joint coordinates, {shape[0]}",
+                f"if these are the results for all motions, mark the function with {MARK_STATEFUL}",
+            )
 
     def _check_elements(self, result: Any, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Compare the results for the batch with those for some of its motions alone."""

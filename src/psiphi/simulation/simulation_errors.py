@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import traceback
 import warnings
+from collections.abc import Mapping
 
 import numpy as np
 
 from psiphi._util.errors import Error
 from psiphi._util.text import shown_path
-from psiphi.model.diagnostics import PACKAGE
+from psiphi.model.diagnostics import PACKAGE, caller_stacklevel
 from psiphi.model.loops.cluster_joints import ClusterJoint, passes_dead_point
 from psiphi.simulation.plant import Plant
 from psiphi.simulation.trajectory.trajectory import Trajectory
@@ -73,6 +74,17 @@ def warn_of_dead_points(plant: Plant, q: np.ndarray, t: np.ndarray) -> None:
             "helps: pp.embed with another joint in free=, or pp.connect, which has no such points",
             MotionWarning,
             stacklevel=4,
+        )
+
+
+def warn_of_rises(rises: Mapping[str, float]) -> None:
+    """Warn of event functions that rose through zero at these times, and never fell."""
+    for name, t in list(rises.items())[:1]:
+        warnings.warn(
+            f"event {name!r} rose through zero at t = {t:.6g} s, and is recorded where its "
+            "function falls to zero: return -g to record where g rises",
+            MotionWarning,
+            stacklevel=caller_stacklevel(),
         )
 
 

@@ -42,6 +42,7 @@ from psiphi.simulation.control.control_law import (
 from psiphi.simulation.control.law_arrays import LawArray, flat_entries
 from psiphi.simulation.control.marked_law import unwrap_law
 from psiphi.simulation.plant import Plant, parameters_of
+from psiphi.simulation.simulation_errors import user_line
 
 RANDOM_STATES = 2  # random positions and velocities at which the tape is compared
 TOLERANCE = 1e-9  # between the function and the tape, relative
@@ -126,6 +127,8 @@ def _checked_rule(plant: Plant, function: TorqueFunction) -> TracedRule:
 
 def _trace_again(plant: Plant, function: TorqueFunction, first: StraightCode) -> None:
     """Raise an error if a second trace differs, or if kernels do not support the tape."""
+    if any(node[0] is Op.CONST and np.isnan(node[1]) for node in first.tape.nodes):
+        raise StateError(f"{_name(function)} computes with NaN", "check where it comes from")
     second = _trace(plant, function)
     if (first.tape.nodes, first.stores) != (second.tape.nodes, second.stores):
         raise StateError(
@@ -151,7 +154,7 @@ def _trace(plant: Plant, function: TorqueFunction) -> StraightCode:
     try:
         tau = flat_entries(function(LawArray.of(t[0]), LawArray.of(q), LawArray.of(v)))
     except Exception as error:
-        raise _trace_error(function, error) from error
+        raise _trace_error(plant, function, error) from error
     tau = plant.expand_law_torque(tau)
     if tau.shape != (plant.nv,) or not all(
         isinstance(x, Scalar | int | float | np.number) for x in tau
@@ -167,15 +170,31 @@ def _trace(plant: Plant, function: TorqueFunction) -> StraightCode:
     )
 
 
-def _trace_error(function: TorqueFunction, error: Exception) -> StateError:
-    """The error for a function that fails on tape expressions; psiphi's errors keep their
-    remedy."""
+def _trace_error(plant: Plant, function: TorqueFunction, error: Exception) -> StateError:
+    """The error for a function that fails on tape expressions: its own line, if it fails on numbers
+    in the same way. psiphi's errors keep their remedy."""
     cause, remedy = str(error).partition("\n")[0], REMEDY
     if isinstance(error, Error):
         cause, remedy = error.cause, f"{error.remedy}; {REMEDY}" if error.remedy else REMEDY
-    return StateError(
-        f"{_name(function)} cannot be traced: {type(error).__name__}: {cause}", remedy
-    )
+    cause = f"{type(error).__name__}: {cause}"
+    own = _error_on_numbers(plant, function)
+    if type(own) is type(error) and str(own) == str(error) and not isinstance(error, Error):
+        line = user_line(error)
+        where = f"see {line}" if line else "a law is a function of (t, q, v)"
+        return StateError(f"{_name(function)} failed: {cause}", where)
+    line = user_line(error)
+    remedy = f"see {line}; {remedy}" if line else remedy
+    return StateError(f"{_name(function)} cannot be traced: {cause}", remedy)
+
+
+def _error_on_numbers(plant: Plant, function: TorqueFunction) -> Exception | None:
+    """The error of a function at rest, if it raises one."""
+    try:
+        with np.errstate(all="ignore"):
+            function(0.0, plant.robot.neutral(), np.zeros(plant.nv))
+    except Exception as error:
+        return error
+    return None
 
 
 def _check_trace(plant: Plant, function: TorqueFunction, rule: TracedRule) -> None:

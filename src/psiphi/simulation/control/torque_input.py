@@ -12,7 +12,7 @@ Torques are given as
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ class TorqueInput:
     batch: Batch
     table: np.ndarray | None = None  # (..., 1 or steps, nv)
     function: Callable | None = None
+    not_numbers: list[float] = field(default_factory=list)  # when the function first gave NaN
 
     def __call__(self, step: int, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """tau (*batch, nv) within `step`."""
@@ -46,7 +47,12 @@ class TorqueInput:
             row = self.table[..., min(step, self.table.shape[-2] - 1), :]
             return np.broadcast_to(row, (*self.batch, self.plant.nv))
         assert self.function is not None
-        return self.check_result(self.function(t, q, v), self.batch)
+        tau = self.check_result(self.function(t, q, v), self.batch)
+        if not self.not_numbers and np.isnan(tau).any():
+            is_state = np.isfinite(q).all(axis=-1) & np.isfinite(v).all(axis=-1)
+            if (is_state & np.isnan(tau).any(axis=-1)).any():
+                self.not_numbers.append(t)
+        return tau
 
     def limit(self, effort: np.ndarray | None) -> TorqueInput:
         """The same input with its table within the effort limits; results of functions are limited

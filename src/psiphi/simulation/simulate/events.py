@@ -63,6 +63,8 @@ class EventMonitor:
         self.events: list[Event] = []
         self.checks_limits = limits in ("record", "stop")
         self.previous_values: dict[str, np.ndarray] = {}  # of the functions, one step ago
+        self.rises: dict[str, float] = {}  # times at which functions first rose through zero
+        self.negative: dict[str, np.ndarray] = {}  # (*batch): whether they were negative before
         self.outside = np.zeros((*batch, system.nq), dtype=bool)
         self.slipping = np.zeros((*batch, len(system.contacts)), dtype=bool)
         self.previous_q = np.zeros((*batch, system.nq))  # q one step ago
@@ -75,6 +77,12 @@ class EventMonitor:
         return self.checks_limits or bool(self.functions) or self.system.has_unilateral_contacts
 
     @property
+    def unseen_rises(self) -> dict[str, float]:
+        """The functions that rose through zero and never fell: no event, perhaps by mistake."""
+        recorded = {event.name for event in self.events}
+        return {name: t for name, t in self.rises.items() if name not in recorded}
+
+    @property
     def all_stopped(self) -> bool:
         """Whether all elements have stopped."""
         return self.alive.size > 0 and not self.alive.any()
@@ -83,7 +91,10 @@ class EventMonitor:
         """Check the initial state: a joint outside its range is an event, a negative function is
         not."""
         self._check_limits(t, t, q, self.alive.copy())
-        self.previous_values = {name: self._value(name, t, q, v) for name in self.functions}
+        for name in self.functions:
+            self.previous_values[name] = value = self._value(name, t, q, v)
+            self.negative[name] = (value < 0.0) & (value > -np.inf)
+            _check_number(name, value, t, self.alive)
 
     def is_event_free(self, q: np.ndarray, v: np.ndarray) -> bool:
         """Whether no event can have happened in the states (*batch, m, n); needs no functions."""
@@ -171,6 +182,10 @@ class EventMonitor:
     ) -> None:
         old, new = self.previous_values[name], self._value(name, t, q, v)
         self.previous_values[name] = new
+        _check_number(name, new, t, running)
+        if (running & self.negative[name] & (new > 0.0)).any():
+            self.rises.setdefault(name, t)
+        self.negative[name] = self.negative[name] | ((new < 0.0) & (new > -np.inf))
         for place in np.argwhere((old > 0.0) & (new <= 0.0) & running):
             where = tuple(int(i) for i in place)
             g0, g1 = float(old[where]), float(new[where])
@@ -186,9 +201,11 @@ class EventMonitor:
                 raise TypeError
             return np.broadcast_to(value.astype(float), self.alive.shape)
         except (ValueError, TypeError):
+            what = f"{result.dtype} of shape {result.shape}, expected shape {self.alive.shape}"
+            if not result.ndim:
+                what = f"{shown(result[()])}, expected a real number, or True or False"
             raise StateError(
-                f"event {name!r} returned {result.dtype} of shape {result.shape}, expected shape "
-                f"{self.alive.shape}",
+                f"event {name!r} returned {what}",
                 "return one number, or True or False, for each batch element",
             ) from None
 
@@ -210,6 +227,17 @@ class EventMonitor:
         self.events.append(event._replace(stopped=stops))
         if stops:
             self.alive[event.where] = False
+
+
+def _check_number(name: str, value: np.ndarray, t: float, running: np.ndarray) -> None:
+    """Refuse values that are not numbers: they have no sign, and the event would be lost."""
+    for where in np.argwhere(np.isnan(value) & running)[:1]:
+        motion = f" of motion {', '.join(map(str, where))}" if len(where) else ""
+        raise StateError(
+            f"event {name!r} is not a number at t = {t:.6g} s{motion}",
+            "return a number wherever the motion may go, for instance with np.maximum(x, 0) in a "
+            "square root",
+        )
 
 
 def is_finite_state(
@@ -240,6 +268,8 @@ def read_functions(
         if len(named) != len(functions):
             raise StateError("two events have the same name", "give a dict {name: function}")
     for name, function in named.items():
+        if not isinstance(name, str):
+            raise StateError(f"event {shown(name)} is not a name", remedy)
         if name in (DIVERGED, LIMIT, GRASP_LOST, NOT_SOLVED, *CHANGES):
             raise StateError(f"event {shown(name)} has the name of a built-in event", remedy)
         if not callable(function):

@@ -179,7 +179,8 @@ def simulate(
             problem = replace(problem, why_in_python=why)
         tolerances = (DEFAULT_TOLERANCE if x is None else x for x in (rtol, atol))
         motion = _run(problem, q, v, law, kernel, *tolerances)
-    _warn_of_motion(plant, motion, dt, method, isinstance(tau, PD))
+    not_numbers = field.torque.not_numbers
+    _warn_of_motion(plant, motion, dt, method, isinstance(tau, PD), not_numbers)
     return motion if simulated is system else replace(motion, system=system)
 
 
@@ -268,7 +269,14 @@ AWAY_FROM_SINGULAR = (
 )
 
 
-def _warn_of_motion(plant: Plant, motion: Trajectory, dt: float, method: str, is_pd: bool) -> None:
+def _warn_of_motion(
+    plant: Plant,
+    motion: Trajectory,
+    dt: float,
+    method: str,
+    is_pd: bool,
+    not_numbers: list[float],
+) -> None:
     """Warn if the motion diverged or passed a dead point: where, when, and what helps."""
     warn_of_dead_points(plant, motion.q, motion.t)
     diverged = [event for event in motion.events if event.name == DIVERGED]
@@ -290,6 +298,8 @@ def _warn_of_motion(plant: Plant, motion: Trajectory, dt: float, method: str, is
     )
     gains = f", or {SUITABLE_GAINS}" if is_pd else ""
     gains += f", or {AWAY_FROM_SINGULAR}" if isinstance(plant.system, System) else ""
+    if not_numbers:
+        gains += f". The law gave NaN at t = {not_numbers[0]:.6g} s: correct it first"
     warnings.warn(
         f"the motion diverged at t = {first.t:.6g} s{joint}{count}: its values from then on are "
         f"not valid. What helps: {smaller}, or {others}{gains}",

@@ -26,7 +26,12 @@ from psiphi.simulation.simulate.contact_samples import contact_arrays, contact_e
 from psiphi.simulation.simulate.events import EventMonitor
 from psiphi.simulation.simulate.speed_limits import fastest_coordinate, speed_limits
 from psiphi.simulation.simulate.stop_samples import stop_arrays
-from psiphi.simulation.simulation_errors import Interrupted, SimulationError, user_line
+from psiphi.simulation.simulation_errors import (
+    Interrupted,
+    SimulationError,
+    user_line,
+    warn_of_rises,
+)
 from psiphi.simulation.trajectory.recorder import Recorder, make_trajectory
 from psiphi.simulation.trajectory.trajectory import Event, Trajectory
 
@@ -155,6 +160,7 @@ class SimulationRun:
             if isinstance(error, Error) and not len(so_far):
                 raise
             raise _simulation_error(error, so_far, fastest_joint(self.plant, so_far)) from error
+        warn_of_rises(self.monitor.unseen_rises)
         return self.motion()
 
     def _run(self, q: np.ndarray, v: np.ndarray) -> None:
@@ -209,13 +215,19 @@ def fastest_joint(plant: Plant, motion: Trajectory) -> str:
     return f"; the fastest joint then was {joint.name}, at {speed:.3g} {unit}"
 
 
+SIGNATURES = (
+    "tau, events and progress are functions of (t, q, v), and wrenches of f_ext of the time t"
+)
+
+
 def _simulation_error(error: Exception, so_far: Trajectory, fastest: str) -> SimulationError:
     """The error that `run` raises: the cause, the time, the joint, and the motion until then."""
     when = f"after t = {so_far.t[-1]:g} s" if len(so_far) else "at the first step"
     is_own = isinstance(error, Error)
-    hints = [] if is_own or not (line := user_line(error)) else [f"see {line}"]
+    line = "" if is_own else user_line(error)
+    hints = [] if is_own else [f"see {line}" if line else SIGNATURES]
     hints += ["error.trajectory has the motion until then"] if len(so_far) else []
-    hint = "; ".join(hints) or "tau and events are functions of (t, q, v)"
+    hint = "; ".join(hints)
     cause = error.cause if is_own else f"{type(error).__name__}: {error}"
     remedy = f"{error.remedy}; {hint}" if is_own and error.remedy else hint
     cause = f"the simulation failed {when}: {cause}{fastest if is_own else ''}"

@@ -1,5 +1,7 @@
 """What a prompt prints: one line for each object, with names and sizes instead of contents."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -27,6 +29,8 @@ def rod():
         (lambda: pp.PD(ARM, Q, 10.0, 1.0), "<PD of 'pelican': "),
         (lambda: pp.ComputedTorque(ARM, Q, 10.0, 1.0), "<ComputedTorque of 'pelican'"),
         (lambda: pp.GravityCompensation(ARM), "<GravityCompensation of 'pelican'"),
+        (lambda: pp.rollout(ARM, Q, steps=2), "<rollout: q (3, 2), v (3, 2)>"),
+        (lambda: pickle.loads(pickle.dumps(pp.rollout(ARM, Q, steps=2))), "<rollout: q (3, 2)"),
         (rod, "<Builder of 'rod': 1 link, 1 joint, 0 frames>"),
         (lambda: pp.prove(S.psi, S.phi), "<not proved: ψ = φ>"),
         (lambda: pp.prove(S.phi @ S.E_phi, S.phi - S.I), "<proved: φ ℰ_φ = φ - I>"),

@@ -613,3 +613,29 @@ def test_there_are_enough_kinds():
 
 def test_every_function_is_knocked_at():
     assert {name for name in CATALOGUE if hasattr(pp.Robot, name)} <= {door.name for door in DOORS}
+
+
+def test_symbols_name_the_function_that_takes_them():
+    """CasADi's and SymPy's expressions: whole arrays, and single entries of lists."""
+    casadi, sympy = pytest.importorskip("casadi"), pytest.importorskip("sympy")
+    robot = pp.load("pelican")
+    x, zero = sympy.symbols("x"), np.zeros(2)
+    for what, method, values in (
+        ("CasADi", "to_casadi", (casadi.SX.sym("q", 2), casadi.MX.sym("q", 2))),
+        ("CasADi", "to_casadi", ([casadi.SX.sym("q"), 0.0],)),
+        ("SymPy", "symbolic", ([x, 0], [0.0, sympy.pi * x], sympy.Matrix([x, x]), (x, x))),
+    ):
+        for q in values:
+            for call in (
+                lambda q: robot.mass_matrix(q),
+                lambda q: robot.forward_dynamics(zero, q, zero),
+                lambda q: robot.function("gravity")(q),
+                lambda q: pp.function(robot.operators.mass)(q),
+                lambda q: robot.frame_pose(q, "tool"),
+                lambda q: robot.integrate(q, zero),
+                lambda q: robot.linearize(q, zero, zero),
+                lambda q: pp.simulate(robot, q),
+                lambda q: pp.rollout(robot, q, steps=2),
+            ):
+                with pytest.raises(pp.Error, match=rf"{what} expression.*robot\.{method}\(name\)"):
+                    call(q)

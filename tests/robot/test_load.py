@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
 import pytest
 
 import psiphi as pp
@@ -162,3 +163,29 @@ def test_what_is_no_name_is_refused():
                 load(thing)
     with pytest.raises(pp.ModelError, match="did you mean 'panda'"):
         pp.load("pandaa")
+
+
+MJCF = """<mujoco><worldbody><body name="rod"><joint name="hinge" axis="0 1 0"/>
+<geom type="capsule" size="0.02" fromto="0 0 0 0 0 -1"/></body></worldbody></mujoco>"""
+
+
+def test_models_of_other_libraries():
+    mujoco, pin = pytest.importorskip("mujoco"), pytest.importorskip("pinocchio")
+    model = mujoco.MjModel.from_xml_string(MJCF)
+    peer = pin.buildSampleModelManipulator()
+    q = {1: [0.3], 6: np.linspace(-1, 1, 6)}
+    for source, expected in (
+        (model, pp.from_mujoco(model)),
+        (mujoco.MjSpec.from_string(MJCF), pp.from_mujoco(model)),
+        (peer, pp.from_pinocchio(peer)),
+    ):
+        robot = pp.load(source)
+        at = q[expected.nq]
+        np.testing.assert_array_equal(robot.mass_matrix(at), expected.mass_matrix(at))
+        moon = pp.load(source, gravity=(0, 0, -1.62), frames={"here": robot.bodies[0].name})
+        np.testing.assert_allclose(moon.gravity(at), expected.gravity(at) * 1.62 / 9.81, rtol=1e-9)
+        with pytest.raises(pp.ModelError, match="option 'repair' applies to URDF files"):
+            pp.load(source, repair="all")
+    for wrapper in (pin.RobotWrapper(peer), mujoco.MjData(model)):
+        with pytest.raises(pp.ModelError, match=r"which holds a model. Remedy: give its \.model"):
+            pp.load(wrapper)

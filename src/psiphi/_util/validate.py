@@ -61,6 +61,23 @@ def is_foreign(value: object) -> bool:
     return type(value) is not np.ndarray and (array_library(value) != "" or on_gpu(value))
 
 
+SYMBOLS = {  # {module of a type: what its values are, and the method that takes them}
+    "casadi": ("a CasADi expression", "robot.to_casadi(name)"),
+    "sympy": ("a SymPy expression", "robot.symbolic(name)"),
+}
+
+
+def symbol_library(value: object) -> str:
+    """The key of SYMBOLS for an expression of a computer algebra system, else ""."""
+    module = type(value).__module__.partition(".")[0]
+    return module if module in SYMBOLS else ""
+
+
+def _symbol_fault(verb: str, value: object) -> str:
+    what, method = SYMBOLS[symbol_library(value)]
+    return f"{verb} {what}, expected real numbers ({method} is the function of such expressions)"
+
+
 def is_lazy(value: object) -> bool:
     """Whether the value is a Dask array."""
     module = None if type(value) is np.ndarray else sys.modules.get("dask.array")
@@ -118,6 +135,8 @@ def read_array(value: object, shape: tuple[int, ...] | None) -> tuple[np.ndarray
         and (not shape or value.shape[-len(shape) :] == shape)
     ):
         return value, ""
+    if symbol_library(value) and not hasattr(value, "full"):
+        return EMPTY, _symbol_fault("is", value)
     if on_gpu(value):
         return EMPTY, "is on the GPU, but this function runs on the CPU"
     if requires_grad(value):
@@ -342,6 +361,8 @@ def _not_real(value: object, array: np.ndarray) -> str:
     if array.ndim == 0 and not isinstance(value, np.ndarray):
         return f"is {shown(value)}, expected real numbers"
     for element in array.flat if kind in "OUS" else ():
+        if symbol_library(element):
+            return _symbol_fault("holds", element)
         if not isinstance(element, int | float):
             return f"holds {shown(element)}, expected real numbers"
     return f"is of dtype {shown(str(dtype))[1:-1]}, expected float64 or float32"

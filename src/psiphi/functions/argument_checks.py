@@ -20,6 +20,7 @@ from psiphi._util.validate import (
     on_gpu,
     one_of,
     read_array,
+    symbol_library,
 )
 from psiphi.algebra.expressions.expression import Expression
 from psiphi.algebra.expressions.spaces import ANY
@@ -167,6 +168,7 @@ def _has_ufunc_protocol(value: object) -> bool:
         protocol is not None
         and protocol is not np.ndarray.__array_ufunc__
         and not hasattr(value, "to_numpy")
+        and not symbol_library(value)
     )
 
 

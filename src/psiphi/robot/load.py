@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -43,7 +43,7 @@ OPTIONS = tuple(
 
 
 def load(
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | MjModel | MjSpec | PinModel,
     base: str | None = None,
     *,
     lock: str | Iterable[str] | Mapping[str, Any] | None = None,
@@ -52,7 +52,8 @@ def load(
     embed: bool | str = False,
     **options: Any,
 ) -> Robot:
-    """A robot from a URDF file, an MJCF file, a `package://` address, or a name.
+    """A robot from a URDF file, an MJCF file, a `package://` address, a name, or a model of MuJoCo
+    or Pinocchio.
 
     `source` may also be URDF text; MJCF is read through MuJoCo's compiler. Names are those of
     `pp.robots.names()`: bundled robots and, if installed, the URDF files of example-robot-data and
@@ -112,9 +113,15 @@ def _read_frames(frames: Mapping[str, Any] | None) -> list[tuple[str, tuple[Any,
 
 
 def _read(
-    source: str | os.PathLike[str], base: str | None, options: dict[str, Any], check_mobility: bool
+    source: str | os.PathLike[str] | MjModel | MjSpec | PinModel,
+    base: str | None,
+    options: dict[str, Any],
+    check_mobility: bool,
 ) -> Robot:
-    """The robot of a file or name; `check_mobility` checks that every joint can move."""
+    """The robot of a file, name or model; `check_mobility` checks that every joint can move."""
+    reader = _model_reader(source)
+    if reader is not None:
+        return _load_model(reader, source, base, options)
     source = text = validate.path(
         "the robot",
         source,
@@ -142,7 +149,7 @@ def _read(
     if is_name and not os.path.exists(text) and ("." not in text or text in descriptions()):
         source = _description_file(text)
     if is_mjcf(source):
-        return _load_mjcf(source, base, options)
+        return _load_model(from_mujoco, source, base, options)
     shapes: list[Shape] = []
     loops: list[LoopRow] = []
     model = load_urdf(
@@ -163,15 +170,35 @@ def _read(
     return replace(Robot.of(model, shapes), loops=closed)
 
 
-def _load_mjcf(source: str | os.PathLike[str], base: str | None, options: dict[str, Any]) -> Robot:
-    """The robot of an MJCF file, with another base and gravity if given."""
+def _model_reader(source: Any) -> Callable[[Any], Robot] | None:
+    """The function that reads a model of MuJoCo or Pinocchio; None for files and names."""
+    if hasattr(source, "jnt_qposadr") or (
+        hasattr(source, "worldbody") and hasattr(source, "compile")
+    ):
+        return from_mujoco
+    if hasattr(source, "jointPlacements"):
+        return from_pinocchio
+    inner = getattr(source, "model", None)  # a wrapper: RobotWrapper of Pinocchio, Physics, ...
+    if inner is not None and not isinstance(source, Robot) and _model_reader(inner):
+        raise ModelError(
+            f"the robot is a {type(source).__name__}, which holds a model", "give its .model"
+        )
+    return None
+
+
+def _load_model(
+    reader: Callable[[Any], Robot], source: Any, base: str | None, options: dict[str, Any]
+) -> Robot:
+    """The robot of an MJCF file or another library's model, with another base and gravity if
+    given."""
     for option in options:
         if option != "gravity":
             raise ModelError(
-                f"option {shown(option)} applies to URDF files, and this is MJCF",
+                f"option {shown(option)} applies to URDF files, and this is "
+                f"{'a Pinocchio model' if reader is from_pinocchio else 'MJCF'}",
                 "leave it out, and edit the robot",
             )
-    robot = from_mujoco(source)
+    robot = reader(source)
     robot = robot if base is None else robot.with_base(base)
     return robot.with_gravity(options["gravity"]) if "gravity" in options else robot
 

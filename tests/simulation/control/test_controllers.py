@@ -302,3 +302,14 @@ def test_tasks_in_order_of_priority():
     ):
         with pytest.raises(pp.StateError, match=words):
             pp.OperationalSpace(robot, frames, targets)
+
+
+def test_a_tuple_of_numbers_is_a_posture():
+    robot = pp.load("pelican")
+    run = dict(q0=[0.1, 0.2], duration=0.01)
+    expected = pp.simulate(robot, tau=pp.PD(robot, [0.3, 0.4], 10.0, 1.0), **run)
+    for source in ((0.3, 0.4), lambda t: (0.3, 0.4), ((0.3, 0.4),), ((0.3, 0.4), (0.0, 0.0))):
+        motion = pp.simulate(robot, tau=pp.PD(robot, source, 10.0, 1.0), **run)
+        np.testing.assert_allclose(motion.q, expected.q, rtol=0, atol=1e-15)
+    with pytest.raises(pp.StateError, match=r"reference q has shape \(3,\), expected \(..., 2\)"):
+        pp.PD(robot, (0.3, 0.4, 0.5), 10.0, 1.0)

@@ -56,7 +56,8 @@ class Reference:
 
     def _read(self, value: object) -> tuple[np.ndarray, ...]:
         robot = self.robot
-        parts = value if isinstance(value, tuple) else (value,)
+        # a tuple of numbers is q
+        parts = value if isinstance(value, tuple) and any(map(np.ndim, value)) else (value,)
         if not 1 <= len(parts) <= 3:
             raise StateError(
                 f"the reference gave {len(parts)} arrays, expected q, (q, v) or (q, v, a)",

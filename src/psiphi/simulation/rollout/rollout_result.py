@@ -26,11 +26,19 @@ from psiphi.simulation.rollout_derivatives.second_order import tangent_gradient_
 COMPARED_STATES = 64  # states that are compared to detect changes of the arrays
 
 
+def _shapes(states: tuple[Any, Any]) -> str:
+    q, v = (tuple(x.shape) for x in states)
+    return f"<rollout: q {q}, v {v}>"
+
+
 class RolloutArrays(NamedTuple):
     """The tuple (q, v) of arrays of torch, JAX or Dask, whose library has the derivatives."""
 
     q: Any
     v: Any
+
+    def __repr__(self) -> str:
+        return _shapes(self)
 
 
 class MotionStates(tuple[Any, Any]):
@@ -45,6 +53,9 @@ class MotionStates(tuple[Any, Any]):
     def __reduce__(self) -> Any:
         """Copies, also those in other processes, are named tuples without derivatives."""
         return RolloutArrays, tuple(self)
+
+    def __repr__(self) -> str:
+        return _shapes(self)
 
     @property
     def q(self) -> Any:

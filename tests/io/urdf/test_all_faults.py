@@ -1,5 +1,7 @@
 """One load of a messy file tells all its faults: in the error, and in `psiphi check`."""
 
+import warnings
+
 import pytest
 
 import psiphi as pp
@@ -63,6 +65,52 @@ def test_faults_of_the_tree_come_with_those_of_links_and_alone():
         "joint 'two'",
         "joint 'three'",
     ]
+
+
+def test_faults_of_all_kinds_are_told_at_once():
+    """Elements that cannot be read still have names: others refer to them, or repeat them."""
+    more = """<joint name="two" type="fixed"><parent link="a"/><child link="x"/></joint>
+    <joint name="five" type="fixed"><parent link="d"/><child link="nobody"/></joint>
+    <joint name="six" type="fixed"><parent link="base"/><child link="a"/></joint>
+    <link name="b"/><link name="tail"><visual><origin rpy="90 0 0"/>
+    <geometry><mesh filename="lost.stl"/></geometry></visual></link>
+    <joint name="seven" type="fixed"><parent link="base"/><child link="tail"/>
+    <origin xyz="0 0 900"/></joint></robot>"""
+    with pytest.raises(pp.ModelError) as caught:
+        pp.load(MESSY.replace("</robot>", more))
+    found = [(fault.element, fault.cause) for fault in caught.value.faults]
+    assert len(found) == len(FAULTS) + 4
+    for element, words in (
+        ("joint 'two'", "already a joint with this name"),
+        ("joint 'five'", "its child 'nobody' is not a link"),
+        ("joint 'six'", "already the child of joint 'one'"),
+        ("link 'b'", "already a link with this name"),
+    ):
+        assert any(element == place and words in cause for place, cause in found), element
+    report = "\n".join(caught.value.report)
+    for words in ("in millimetres?", "in degrees?", "not found are drawn as boxes: 'lost.stl'"):
+        assert words in report
+
+
+def test_meshes_that_are_not_found_are_reported(tmp_path):
+    file = tmp_path / "arm.urdf"
+    names = ("package://nobody/a.stl", "b.stl", "here.stl", "package://nobody/a.stl")
+    shapes = "".join(
+        f'<visual><geometry><mesh filename="{name}"/></geometry></visual>' for name in names
+    )
+    file.write_text(
+        f"""<robot name="arm"><link name="base"/><link name="a">{shapes}
+        {INERTIAL.format(mass=1, ixx=1)}</link><joint name="hinge" type="continuous">
+        <parent link="base"/><child link="a"/></joint></robot>""",
+        encoding="utf-8",
+    )
+    (tmp_path / "here.stl").write_text("solid x\nendsolid x\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        robot = pp.load(file)
+    (line,) = robot.report
+    assert "not found are drawn as boxes: 'package://nobody/a.stl', 'b.stl'; put them" in line
+    assert robot.html(tmp_path / "arm.html").stat().st_size > 1000
 
 
 def test_very_many_faults_end_the_reading():

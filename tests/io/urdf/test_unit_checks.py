@@ -52,6 +52,20 @@ def test_other_units(tag, factor, words):
     assert [words in line for line in warned(scaled(tag, factor))] == [True]
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "count"),
+    [
+        ('xyz="0.42 0 0"', 'xyz="0.42 0 0" rpy="0 90 0"', 1),
+        ('xyz="0.42 0 0"', 'xyz="0.42 0 0" rpy="0 0 -180"', 1),
+        ('xyz="0.2 0 0"', 'xyz="0.2 0 0" rpy="45 0 0"', 1),
+        ('xyz="0.42 0 0"', 'xyz="0.42 0 0" rpy="0 0 -6.2832"', 0),  # a turn
+    ],
+)
+def test_angles_in_degrees(old, new, count):
+    lines = warned(ARM.replace(old, new))
+    assert ["in degrees?" in line for line in lines] == [True] * count
+
+
 def test_a_forgotten_inertial():
     bare = re.sub(r"<inertial>.*?</inertial>", "", ARM[: ARM.index('<link name="lower"')], flags=16)
     rest = ARM[ARM.index('<link name="lower"') :]

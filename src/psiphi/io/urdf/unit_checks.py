@@ -7,7 +7,7 @@
 | inertias in other units | a radius of gyration above 10 m, ten times the longest distance |
 | <inertial> forgotten | a link that moves and has shapes, but neither mass nor inertia |
 
-Angles in degrees are found by `model/builder/model_checks.py`.
+Limits in degrees are found by `model/builder/model_checks.py`, angles of <origin> by `urdf.py`.
 """
 
 from __future__ import annotations

@@ -32,7 +32,6 @@ from psiphi.io.urdf.xml_fields import Fields
 from psiphi.io.urdf.xml_reader import DEFAULT_LIMITS, TEXT, Element, ReadLimits, parse
 from psiphi.model.builder.builder import EARTH, Builder
 from psiphi.model.builder.records import DocumentRecord
-from psiphi.model.diagnostics import ReaderWarning
 from psiphi.model.model import Model
 from psiphi.model.shapes import Shape
 from psiphi.model.spatial.transforms import IDENTITY_PLACEMENT, IDENTITY_ROTATION
@@ -106,9 +105,13 @@ def load_urdf(
     )
     builder, found = read_urdf(source, gravity=gravity, armature=armature, limits=limits)
     builder.check_mobility = check_mobility
-    model = builder.build(base, repair, builder.order)
-    found, outside = _with_mesh_paths(builder, found, packages, allow_outside)
-    model = replace(model, report=(*model.report, *map(ReaderWarning, outside)))
+    found, meshes = _with_mesh_paths(builder, found, packages, allow_outside)
+    try:
+        model = builder.build(base, repair, builder.order)
+    except ModelError as error:
+        error.report = (*error.report, *meshes)
+        raise
+    model = replace(model, report=(*model.report, *meshes))
     if shapes is not None:
         shapes.extend(found)
     if loops is not None:
@@ -128,7 +131,7 @@ def load_shapes(
 def _with_mesh_paths(
     builder: Builder, shapes: list[Shape], packages: Packages, allow_outside: bool
 ) -> tuple[list[Shape], list[str]]:
-    """The shapes with the paths of their meshes, and a line about meshes outside the package."""
+    """The shapes with the paths of their meshes, and lines about meshes that are not read."""
     file = builder.file or TEXT
     return with_mesh_paths(
         shapes, AllowedFolders(None if file == TEXT else file, packages), file, allow_outside
@@ -191,14 +194,17 @@ class _Reader:
         with faults.collect():
             self.coupled = urdf_plus.couplings(root, self.fields)
         for element in (*links, *joints):
+            name, found = element.attributes.get("name", ""), len(faults.faults)
             if element.label not in schema.faulty:
                 with faults.collect():
                     (self._link if element.tag == "link" else self._joint)(element)
+            if element.label in schema.faulty or len(faults.faults) > found:
+                self.builder.unread[element.tag].setdefault(name, element.line)
         if not faults.faults:
             self._check_armature(root)
         self._warn_of_zero_limits(root)
-        if not faults.faults:
-            warn_of_units(self.builder, self.shapes, root.line)
+        self._warn_of_turns()
+        warn_of_units(self.builder, self.shapes, root.line)
         with faults.collect():
             self.builder.loops = urdf_plus.loops(root, self.fields, self.builder)
         if self.builder.loops or self.coupled:
@@ -372,6 +378,18 @@ class _Reader:
             if joints:
                 text = f"{name} limit 0 of {first_names(joints)}: {ZERO_LIMITS[name]}"
                 self.builder.notes.warn(DocumentRecord("robot", root.line), text)
+
+    def _warn_of_turns(self) -> None:
+        """One warning for all origins whose angles look like degrees."""
+        turned = self.fields.turned
+        if turned:
+            _, origin = turned[0]
+            names = first_names(list(dict.fromkeys(label for label, _ in turned)))
+            text = (
+                f"rpy {shown(origin.attributes['rpy'])} in <origin> of {names}: more than a turn "
+                "in radians; are they in degrees?"
+            )
+            self.builder.notes.warn(DocumentRecord("robot", origin.line), text)
 
     def _check_armature(self, root: Element) -> None:
         for name in self.armature if isinstance(self.armature, Mapping) else ():

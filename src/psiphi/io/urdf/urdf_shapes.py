@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from psiphi._util.errors import ModelError
 from psiphi._util.text import first_names, shown
 from psiphi.io.urdf.mesh_paths import AllowedFolders, PathOutsideError
+from psiphi.model.diagnostics import ReaderWarning
 from psiphi.model.shapes import SIZES, Shape
 
 if TYPE_CHECKING:
@@ -87,9 +90,12 @@ def _color(
 def with_mesh_paths(
     shapes: list[Shape], folders: AllowedFolders, file: str, allow_outside: bool = False
 ) -> tuple[list[Shape], list[str]]:
-    """The shapes with the paths of their meshes, and a line about those outside the allowed
-    folders, if any. Unless `allow_outside`, these have no path: viewers draw a box."""
-    found, outside, reasons = [], {}, []
+    """The shapes with the paths of their meshes, and lines of a report: a warning about those
+    outside the allowed folders, which have no path unless `allow_outside`, and a note about those
+    that are not found. Viewers draw a box for both."""
+    found: list[Shape] = []
+    outside: dict[str, tuple[int | None, str]] = {}  # lines and reasons of file names
+    missing: dict[str, int | None] = {}
     for shape in shapes:
         path = None
         if shape.filename:
@@ -98,15 +104,27 @@ def with_mesh_paths(
             except PathOutsideError as reason:
                 path = reason.path if allow_outside else None
                 if not allow_outside:
-                    outside.setdefault(shape.filename, shape.line)
-                    reasons.append(str(reason))
+                    outside.setdefault(shape.filename, (shape.line, str(reason)))
+            if shape.filename not in outside and not (path and os.path.isfile(path)):
+                missing.setdefault(shape.filename, shape.line)
         found.append(replace(shape, path=path) if shape.filename else shape)
-    if not outside:
-        return found, []
-    names = first_names([shown(name) for name in outside], 3)
-    text = (
-        f"meshes outside the package are not read: {names} ({reasons[0]}); move them inside, name "
-        "their package with packages={...}, or load with allow_outside=True"
-    )
-    line = next(iter(outside.values()))
-    return found, [str(ModelError(text, file=file, line=line, element="shapes"))]
+    report: list[str] = []
+    if outside:
+        line, reason = next(iter(outside.values()))
+        text = (
+            f"meshes outside the package are not read: {_names(outside)} ({reason}); move them "
+            "inside, name their package with packages={...}, or load with allow_outside=True"
+        )
+        report.append(ReaderWarning(ModelError(text, file=file, line=line, element="shapes")))
+    if missing:
+        text = (
+            f"meshes that are not found are drawn as boxes: {_names(missing)}; put them there, or "
+            "name their package with packages={...}"
+        )
+        line = next(iter(missing.values()))
+        report.append(str(ModelError(text, file=file, line=line, element="shapes")))
+    return found, report
+
+
+def _names(files: Iterable[str]) -> str:
+    return first_names([shown(name) for name in files], 3)

@@ -21,6 +21,7 @@ from psiphi.model.spatial.transforms import (
     from_rpy,
 )
 
+TURN = 6.3  # rad; larger angles of an <origin> look like degrees
 NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?").fullmatch
 
 
@@ -48,7 +49,13 @@ class Fields:
 
     def __init__(self, file: str):
         self.file = file
+        # origins with angles of more than a turn, and whose they are
+        self.turned: list[tuple[str, Element]] = []
         self.owner: Element | str = "robot"
+
+    @property
+    def owner_label(self) -> str:
+        return self.owner if isinstance(self.owner, str) else self.owner.label
 
     def fail(self, element: Element, cause: str, remedy: str) -> NoReturn:
         """Raise a ModelError at the line of `element`."""
@@ -57,7 +64,7 @@ class Fields:
             remedy,
             file=self.file,
             line=element.line,
-            element=self.owner if isinstance(self.owner, str) else self.owner.label,
+            element=self.owner_label,
         )
 
     def text(self, element: Element, name: str) -> str:
@@ -125,7 +132,10 @@ class Fields:
         if origin is None:
             return IDENTITY_PLACEMENT
         x, y, z = self.numbers(origin, "xyz", 3, (0.0, 0.0, 0.0))
-        rotation = from_rpy(*self.numbers(origin, "rpy", 3, (0.0, 0.0, 0.0)))
+        rpy = self.numbers(origin, "rpy", 3, (0.0, 0.0, 0.0))
+        if max(map(abs, rpy)) > TURN:
+            self.turned.append((self.owner_label, origin))
+        rotation = from_rpy(*rpy)
         if "quat_xyzw" in origin.attributes:
             rotation = self._quaternion(origin)
         return (

@@ -35,7 +35,7 @@ from psiphi.model.builder.records import (
     JointRecord,
     LinkRecord,
 )
-from psiphi.model.builder.welded_tree import WeldedTree, weld_links
+from psiphi.model.builder.welded_tree import WeldedTree, carrier_joints, weld_links
 from psiphi.model.diagnostics import ReaderReport
 from psiphi.model.flexible.flexible_link import BendingBody, make_flexible
 from psiphi.model.flexible.series_elastic import joint_spring, make_elastic
@@ -72,6 +72,8 @@ class Builder:
         if there is a link of this name.
         """
         self.loops: list = []  # loops of the file, between its frames
+        # the names and lines of elements of the file that have faults
+        self.unread: dict[str, dict[str, int | None]] = {"link": {}, "joint": {}}
         self.file = (
             None if file is None else path_text("file", file, "a path", "leave it out", ModelError)
         )
@@ -354,6 +356,7 @@ class Builder:
         links = check_links(self.links, repairs, log)
         joints = check_joints(self.joints, repairs, log)
         if not is_whole:
+            carrier_joints([*links, *self.unread["link"]], joints, self.forest, log)
             log.raise_collected()
         tree = weld_links(links, joints, base, order, self.forest, log)
         model = assemble(self.name, self.gravity, tree, links, list(self.frames.values()), log)
@@ -391,8 +394,9 @@ class Builder:
         self, name: object, known: Mapping[str, Any], what: str, fail: builder_values.Fail
     ) -> None:
         text = builder_values.name(name, fail)
-        if text in known:
-            line = known[text].line
+        unread = self.unread.get(what, {})
+        if text in known or text in unread:
+            line = known[text].line if text in known else unread[text]
             where = "" if line is None else f" (line {line})"
             fail(
                 f"there is already a {what} with this name{where}",

@@ -6,6 +6,7 @@ stack on long chains.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -66,7 +67,7 @@ def weld_links(
     Children are visited in the order in which they were added (`order="given"`) or by joint name.
     """
     known_faults = len(log.faults)
-    carriers = _carrier_joints(links, joints, forest, log)
+    carriers = carrier_joints(links, joints, forest, log)
     children: dict[str, list[JointRecord]] = {}
     for joint in (
         sorted(joints.values(), key=lambda j: j.name) if order == "name" else joints.values()
@@ -112,8 +113,8 @@ def _other_nodes(
     ]
 
 
-def _carrier_joints(
-    links: dict[str, LinkRecord], joints: dict[str, JointRecord], forest: bool, log: ReaderReport
+def carrier_joints(
+    links: Collection[str], joints: dict[str, JointRecord], forest: bool, log: ReaderReport
 ) -> dict[str, JointRecord]:
     """The joint that carries each link; at most one joint may."""
     carriers: dict[str, JointRecord] = {}
@@ -126,7 +127,7 @@ def _carrier_joints(
 
 def _check_carrier(
     joint: JointRecord,
-    links: dict[str, LinkRecord],
+    links: Collection[str],
     carriers: dict[str, JointRecord],
     forest: bool,
     log: ReaderReport,

@@ -306,6 +306,17 @@ NOT_THERE = ()
 NOT_ROBOTS = ()
 
 
+def test_blocks_of_the_reference_are_not_inside_each_other():
+    """A table of parameters whose lines are wrapped stays one block."""
+    kinds = []
+    for line in (DOCS / "reference.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("```"):
+            opens = len(kinds) % 2 == 0
+            assert opens == (line != "```"), line
+            kinds.append(line)
+    assert len(kinds) > 100 and len(kinds) % 2 == 0
+
+
 def test_what_psiphi_does_not_do_is_not_there():
     """docs/limits.md says what is missing: where one of these has come, that page has to say so."""
     come = [name for name in NOT_THERE if name in pp.__all__] + [

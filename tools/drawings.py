@@ -16,13 +16,14 @@ POSTURES = {  # the last coordinates, for robots whose middle posture is a poor 
     "g1": [0.0] * 29,
     "iiwa14": [0.4, 0.5, 0.0, -1.2, 0.0, 0.9, 0.0],
     "pelican": [1.9, 0.9],
-    "ur10": [0.3, -1.1, 1.3, -0.4, 0.0, 0.0],
-    "ur5": [0.3, -1.1, 1.3, -0.4, 0.0, 0.0],
 }
 
 
 def posture(robot: Robot) -> np.ndarray:
-    """The middle of every range, and zero without limits; free bases upright."""
+    """The posture "home", or else the middle of every range, and zero without limits; free bases
+    upright."""
+    if "home" in robot.postures:
+        return robot.postures["home"]
     q = robot.neutral()
     for joint in robot.joints:
         if joint.row.nq == joint.row.nv and np.isfinite([joint.lower, joint.upper]).all():

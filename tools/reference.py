@@ -489,9 +489,10 @@ def _paragraphs(text: str) -> list[str]:
 
 def _fenced(lines: list[str]) -> list[str]:
     """Consecutive examples in one code block."""
-    out, inside = [], False
+    out, inside, in_text = [], False, False
     for line in lines:
-        example = line.startswith("    ")
+        in_text ^= line.startswith("```")
+        example = line.startswith("    ") and not in_text
         if example and not inside:
             out.append("```pycon")
         if inside and not example:

@@ -200,3 +200,19 @@ def test_the_ground_of_a_motion_is_in_its_place_and_feet_light_up(crate):
         # where the sphere touches, its arrow begins on the ground
         place = np.array(out["arrows"]["at"])[-1, 0]
         assert abs((place - [0, 0, -0.3]) @ normal) < 1e-4
+
+
+@pytest.mark.parametrize("name", ["ur5", "ur10"])
+def test_arms_begin_in_their_posture_and_stand_on_the_floor(name):
+    """Neither stretched nor above a floor that was lowered for a wrist below the base."""
+    robot = pp.load(name)
+    shown = scene(robot)
+    assert shown.ground == 0.0
+    np.testing.assert_allclose(shown.motion.q[0], robot.postures["home"], atol=1e-12)
+    span = np.ptp(shown.motion.q, axis=0)
+    assert (span > 0.2).all()  # all joints swing
+    live = read_live_page(robot)
+    np.testing.assert_array_equal(live.q0, robot.postures["home"])
+    own = robot.with_posture("home", {"elbow_joint": 0.7})
+    assert read_live_page(own).q0[2] == 0.7
+    assert not robot.neutral().any()  # which stays the start of simulations

@@ -12,7 +12,7 @@ import numpy as np
 from psiphi._util.errors import Error
 from psiphi._util.escape import html
 from psiphi._util.text import count_of
-from psiphi.apps.viewer.recorded_motion import rest_configuration
+from psiphi.apps.viewer.recorded_motion import shown_configuration
 from psiphi.apps.viewer.scene import model_of, scene
 from psiphi.apps.viewer.svg_picture import picture
 from psiphi.apps.viewer.svg_plots import COLORS, Plot
@@ -92,7 +92,7 @@ def _robot_picture(thing: object, model: Model) -> str:
     try:
         if hasattr(thing, "assemble"):
             return picture(scene(thing, meshes=False))
-        return picture(scene(thing, q=rest_configuration(model), meshes=False))
+        return picture(scene(thing, q=shown_configuration(model), meshes=False))
     except Error:  # no closed configuration was found
         return ""
 

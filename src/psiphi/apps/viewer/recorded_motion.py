@@ -22,6 +22,7 @@ START_GUESSES = 8  # random configurations from which a closed chain is assemble
 MAX_CURVES = 12  # of a plot
 CONFIGURATION_RATE = 30.0  # configurations per second, if no times are given
 SWING_DURATION = 1.6  # seconds of one joint in `joint_tour`
+SWING_SHARES = 1.0, 0.5, 0.25  # of its amplitude: smaller where links would go through the floor
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,20 +127,34 @@ def _finite_part(motion: RecordedMotion) -> RecordedMotion:
 
 def joint_tour(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """(t, q) of a motion in which each coordinate in turn swings once, within its limits."""
-    home = rest_configuration(model)
+    home = shown_configuration(model)
     n = int(SWING_DURATION * CONFIGURATION_RATE)
     swing, qs = np.sin(np.linspace(0.0, 2.0 * np.pi, n, endpoint=False)), []
     for joint in [j for j in model.joints if j.kind != "free"][:40] or list(model.joints)[:1]:
         for i, slides in zip(joint.coordinates, joint.row.slides, strict=False):
             v = np.zeros((n, model.nv))
             v[:, i] = swing * _swing_amplitude(joint, slides, home)
-            qs.append(
-                model.integrate(home, v)
-                if model.embedding is None
-                else _integrate_closed(model, home, v)
-            )
+            for share in SWING_SHARES:
+                q = _integrated(model, home, share * v)
+                if not _goes_below(model, home, q):
+                    break
+            qs.append(q)
     q = np.concatenate([*qs, home[None]]) if qs else home[None]
     return np.arange(len(q)) / CONFIGURATION_RATE, q
+
+
+def _integrated(model: Model, home: np.ndarray, v: np.ndarray) -> np.ndarray:
+    is_open = model.embedding is None
+    return model.integrate(home, v) if is_open else _integrate_closed(model, home, v)
+
+
+def _goes_below(model: Model, home: np.ndarray, q: np.ndarray) -> bool:
+    """Whether a robot on a fixed base goes below its lowest joint at home: through its floor."""
+    if model.joints[0].kind == "free" or not np.any(model.gravity_vector):
+        return False
+    up = -np.asarray(model.gravity_vector)
+    lowest, now = ((link_poses(model, x)[1] @ up).min() for x in (home, q))
+    return bool(now < lowest - 1e-9 * abs(lowest))
 
 
 def _integrate_closed(model: Model, home: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -172,6 +187,12 @@ def rest_configuration(model: Model) -> np.ndarray:
                 (low + high) / 2 if np.isfinite(low + high).all() else np.clip(0.0, low, high)
             )
     return q
+
+
+def shown_configuration(model: Model) -> np.ndarray:
+    """The configuration in which a robot is shown: its posture "home", or that of rest."""
+    home = model.postures.get("home")
+    return rest_configuration(model) if home is None else np.array(home)
 
 
 def closed_configuration(system: object, model: Model) -> np.ndarray | None:

@@ -2,9 +2,9 @@
 
 `[link.<name>]` has mass, com and inertia about the center of mass (ixx, ixy, ixz, iyy, iyz, izz,
 or the diagonal). `[joint.<name>]` has kind, parent, child, xyz, rpy, axis, range, velocity,
-effort, damping, friction, mimic. `[frame.<name>]` has link, xyz, rpy. Bodies are in the order of
-the joints in the file. `[[arm]]` mounts the robot of another table: robot, prefix, parent, xyz,
-rpy.
+effort, damping, friction, mimic. `[frame.<name>]` has link, xyz, rpy. `[posture.<name>]` has
+coordinates of joints. Bodies are in the order of the joints in the file. `[[arm]]` mounts the robot
+of another table: robot, prefix, parent, xyz, rpy.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ def build(
         builder.frame(
             frame, row["link"], row.get("xyz", (0.0, 0.0, 0.0)), rotation=read_placement(row)[0]
         )
+    for posture, q in table.get("posture", {}).items():
+        builder.posture(posture, q)
     return builder.build(base)
 
 

@@ -27,7 +27,7 @@ from psiphi.apps.viewer.recorded_motion import (
     closed_configuration,
     contact_point,
     contacts,
-    rest_configuration,
+    shown_configuration,
 )
 from psiphi.apps.viewer.scene import Scene, is_trajectory, scene
 from psiphi.apps.viewer.svg_picture import picture
@@ -185,7 +185,7 @@ def read_live_page(
         plant = Plant(plant.robot.baked())  # with the parameters that `at` bound
     if q is None:
         closed = closed_configuration(plant.system, plant.robot)
-        q = rest_configuration(plant.robot) if closed is None else closed
+        q = shown_configuration(plant.robot) if closed is None else closed
     start = initial_state(plant, q, v)
     if start[0].ndim > 1:
         raise StateError(

@@ -9,6 +9,7 @@ import inspect
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,13 @@ def test_the_site_builds(site):
     assert not [url for url in loaded if "canonical" not in url], (
         "nothing is fetched when it is read"
     )
+
+
+@pytest.mark.parametrize("page", ["index", "start", "reference"])
+def test_pages_say_which_version_they_describe(site, page):
+    text = (site / f"{page}.html").read_text(encoding="utf-8")
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f"These pages describe psiphi {version['version']}" in text
 
 
 WORDS = {  # of users, and the page that answers

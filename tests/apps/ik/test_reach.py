@@ -284,3 +284,16 @@ def test_a_rotation_is_an_orientation_and_other_matrices_are_points():
     assert points.converged.shape == (3,) and list(points.errors) == ["tool m"]
     with pytest.raises(pp.StateError, match=r"there is no target"):
         pp.reach(robot, {"tool": np.eye(3)}, weights={"tool": (0.0, 1.0)})
+
+
+def test_a_matrix_that_is_almost_a_rotation_is_refused():
+    """One such matrix in a batch made three points of each rotation."""
+    arm = pp.load("ur5")
+    turns = arm.frame_pose(arm.random(seed=0, size=4), "tool")[:, :3, :3]
+    spoiled = turns.copy()
+    spoiled[2] *= 1.002
+    for target in (spoiled, 1.01 * turns[0], np.diag([1.0, 1.0, -1.0]), np.eye(3) + 0.02):
+        with pytest.raises(pp.StateError, match=r"almost a rotation.*one at a time"):
+            pp.reach(arm, {"tool": target})
+    assert pp.reach(arm, {"tool": turns}).q.shape == (4, 6)
+    assert pp.reach(arm, {"tool": 0.3 * np.eye(3)}).q.shape == (3, 6)  # points

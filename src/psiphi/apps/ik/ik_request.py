@@ -158,10 +158,22 @@ def _pose_goal(robot: Robot, frame: str, value: object, weights: Weights) -> Goa
     if array.shape[-2:] == (3, 3) and are_rotations(array):
         T = np.concatenate([array, np.zeros((*array.shape[:-1], 1))], axis=-1)
         return Task("pose", name, (), weight[0], 0.0), T.reshape(*T.shape[:-2], 12)
+    if array.shape[-2:] == (3, 3) and _has_near_rotations(array):
+        raise StateError(
+            f"{what} is a 3 x 3 matrix that is almost a rotation, and not one to three digits",
+            "make it orthonormal, with determinant 1; three points are given one at a time",
+        )
     if array.shape[-1:] == (3,):
         return Task("point", name, (), *weight), _finite(what, array, (3,), TARGET_REMEDY)
     cause = f"{what} has shape {array.shape}, expected (..., 4, 4) or (..., 3)"
     raise StateError(cause, TARGET_REMEDY)
+
+
+def _has_near_rotations(R: np.ndarray) -> bool:
+    """Whether some of these matrices (..., 3, 3) are orthonormal up to a tenth: rotations with
+    errors, or reflections."""
+    gram = R @ np.swapaxes(R, -1, -2)
+    return bool((np.abs(gram - np.eye(3)) < 0.1).all(axis=(-1, -2)).any())
 
 
 def _direction_goal(robot: Robot, frame: str, value: object, weights: Weights) -> Goal:

@@ -15,7 +15,7 @@ import json
 import re
 import struct
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from psiphi._util.errors import StateError
@@ -52,6 +52,7 @@ class NumberType(NamedTuple):
     const: int
     load: bytes
     store: bytes
+    unequal: int
     flag: bytes  # 0 or 1 as a number
     widen: bytes
     narrow: bytes
@@ -77,14 +78,25 @@ _F32 = {
 }
 NUMBER_TYPES = {
     "d": NumberType(
-        8, "Float64Array", "<d", _F64, 0x44, b"\x2b\x03", b"\x39\x03", b"\xb7", b"", b""
+        8, "Float64Array", "<d", _F64, 0x44, b"\x2b\x03", b"\x39\x03", 0x62, b"\xb7", b"", b""
     ),
     "f": NumberType(
-        4, "Float32Array", "<f", _F32, 0x43, b"\x2a\x02", b"\x38\x02", b"\xb2", b"\xbb", b"\xb6"
+        4,
+        "Float32Array",
+        "<f",
+        _F32,
+        0x43,
+        b"\x2a\x02",
+        b"\x38\x02",
+        0x5C,
+        b"\xb2",
+        b"\xbb",
+        b"\xb6",
     ),
 }
 LOCAL_TYPES = {"d": b"\x7c", "f": b"\x7d"}  # the types of locals
 GET, SET, TEE, CALL, ADDRESS, END = b"\x20", b"\x21", b"\x22", b"\x10", b"\x41\x00", b"\x0b"
+DROP = b"\x1a"
 # blocks without a result; BR_IF repeats the loop if the top of the stack is 1
 IF, LOOP, BR_IF, I32_AND = b"\x04\x40", b"\x03\x40", b"\x0d\x00", b"\x71"
 SINE, COSINE, FIRST_FUNCTION = 0, 1, 2  # function numbers: two imports, then the module's own
@@ -205,15 +217,23 @@ def blocks_binary(
     entries: dict[str, tuple[str, ...]],
     char: str = "d",
     repeats: tuple[Repeat, ...] = (),
+    conditions: Mapping[str, str] | None = None,
 ) -> bytes:
     """A module of several blocks over one frame, which is exported as `memory`.
 
-    Each entry is an exported function that runs its blocks (and repeats) in order.
+    Each entry is an exported function that runs its blocks (and repeats) in order. `conditions`
+    are {block: value}: blocks that run only if the value is not 0.
     """
     bodies: list[bytes] = []
     index_of: dict[str, int] = {}
+    conditions = conditions or {}
     repeats_by_name = {repeat.name: repeat for repeat in repeats}
     names = (part_name for order in entries.values() for part_name in order)
+
+    def add_function(name: str, body: bytes) -> None:
+        bodies.append(body)
+        index_of[name] = FIRST_FUNCTION + len(bodies) - 1
+
     for name in dict.fromkeys(
         part
         for part_name in names
@@ -227,17 +247,15 @@ def blocks_binary(
                 f"{name} runs in loops over links, which WebAssembly does not support",
                 "use a robot of at most 64 bodies",
             )
+        first = FIRST_FUNCTION + len(bodies)
         parts = _block_functions(block.segments, block, char)
-        bodies += [
-            *parts,
-            _calling_function(
-                range(FIRST_FUNCTION + len(bodies), FIRST_FUNCTION + len(bodies) + len(parts)), char
-            ),
-        ]
-        index_of[name] = FIRST_FUNCTION + len(bodies) - 1
+        bodies += parts
+        add_function(name, _calling_function(range(first, first + len(parts)), char))
+        if name in conditions:
+            place = frame.places[conditions[name]]
+            add_function(name, _conditional_function(place, index_of[name], char))
     for name, repeat in repeats_by_name.items():
-        bodies.append(_repeat_function(repeat, frame, index_of, char))
-        index_of[name] = FIRST_FUNCTION + len(bodies) - 1
+        add_function(name, _repeat_function(repeat, frame, index_of, char))
     first = FIRST_FUNCTION + len(bodies)
     bodies += [
         _calling_function((index_of[name] for name in order), char) for order in entries.values()
@@ -285,39 +303,41 @@ def _calling_function(functions: Iterable[int], char: str) -> bytes:
     return _function_body(b"".join(CALL + leb128(i) for i in functions), 0, char)
 
 
+def _conditional_function(place: int, function: int, char: str) -> bytes:
+    """if (value at `place` != 0) call the function."""
+    call = CALL + leb128(function)
+    return _function_body(_not_zero(place, NUMBER_TYPES[char]) + IF + call + END, 0, char)
+
+
+def _not_zero(place: int, number: NumberType) -> bytes:
+    """1 if the value at `place` is not 0, also if it is NaN."""
+    value = ADDRESS + number.load + leb128(number.size * place)
+    return value + _constant(0.0, number) + bytes([number.unequal])
+
+
+def _constant(value: float, number: NumberType) -> bytes:
+    return bytes([number.const]) + struct.pack(number.form, value)
+
+
 def _repeat_function(
     repeat: Repeat, frame: BlockFrame, index_of: dict[str, int], char: str
 ) -> bytes:
-    """test; if (0 < when) { before; do body while (done < 1 && ++k < limit); after }.
+    """test; if (when != 0) { before; do body while (done < 1 && ++k < limit); after }.
 
     k is the only local.
     """
     number = NUMBER_TYPES[char]
-    const, less, add = (
-        bytes([x]) for x in (number.const, number.codes[Op.LESS], number.codes[Op.ADD])
-    )
-    one, zero, limit = (const + struct.pack(number.form, float(x)) for x in (1, 0, repeat.limit))
+    less, add = bytes([number.codes[Op.LESS]]), bytes([number.codes[Op.ADD]])
+    one, limit = _constant(1.0, number), _constant(float(repeat.limit), number)
     call = {name: CALL + leb128(index_of[name]) for name in repeat.blocks}
-    when, done = (
-        ADDRESS + number.load + leb128(number.size * frame.places[x])
-        for x in (repeat.when, repeat.done)
-    )
+    done = ADDRESS + number.load + leb128(number.size * frame.places[repeat.done])
     increment = GET + leb128(0) + one + add + TEE + leb128(0)
-    loop = (
-        LOOP
-        + b"".join(call[name] for name in repeat.body)
-        + done
-        + one
-        + less
-        + increment
-        + limit
-        + less
-        + I32_AND
-        + BR_IF
-        + END
-    )
-    inside = b"".join(call[name] for name in repeat.before) + loop + call[repeat.after]
-    return _function_body(call[repeat.test] + zero + when + less + IF + inside + END, 1, char)
+    body = b"".join(call[name] for name in repeat.body)
+    again = done + one + less + increment + limit + less + I32_AND + BR_IF
+    inside = b"".join(call[name] for name in repeat.before) + LOOP + body + again + END
+    inside += call[repeat.after] if repeat.after else b""
+    when = _not_zero(frame.places[repeat.when], number)
+    return _function_body(call[repeat.test] + when + IF + inside + END, 1, char)
 
 
 def _segment_function(segment: Segment, char: str) -> bytes:
@@ -343,12 +363,20 @@ def _segment_function(segment: Segment, char: str) -> bytes:
             )
         op, a, _ = tape.nodes[node]
         assert op is Op.CONST, op
-        return bytes([number.const]) + struct.pack(number.form, a)
+        return _constant(a, number)
 
     for node in segment.nodes:
         op, a, b = tape.nodes[node]
         value = get(a) + (get(b) if op in BINARY else b"") + bytes([number.codes[op]])
         code.append(value + (number.flag if op is Op.LESS else b"") + SET + new_local(node))
+    # a value that is only moved is loaded before a store overwrites it
+    written = {store.offset for store in segment.stores}
+    moved = dict.fromkeys(x.node for x in segment.stores if x.node in segment.loads)
+    code += [
+        get(node) + DROP
+        for node in moved
+        if node not in local and segment.loads[node][1] in written
+    ]
     # The address is pushed before the value; the place in the frame is the offset of the store.
     stores = [
         ADDRESS + get(x.node) + number.store + leb128(number.size * x.offset)

@@ -6,8 +6,9 @@
                light joints
     computed   M (kp (q0 - q) - kd v) + C v + g
     stand      kp (q0 - q) - kd v; kp in N m/rad and kd in N m s/rad, for robots on their feet,
-               whose legs carry more than their own inertia. By default kp is 0.6 m times the
-               weight, kd 0.025 s times kp. Joints too light for them at steps of 2 ms get less
+               whose legs carry more than their own inertia. By default kp is 4 times the weight
+               times the height of the centre of mass over the number of feet, kd 0.025 s times kp.
+               Joints too light for them at steps of 2 ms get less
     carry      the held object follows a path: `pp.ObjectControl`
 
 All are `pp` controllers, so they compile. The first three work for robots and closed chains.
@@ -29,6 +30,7 @@ from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 from psiphi.simulation.control.joint_controllers import PD, ComputedTorque, GravityCompensation
 from psiphi.simulation.control.object_controller import ObjectControl
+from psiphi.simulation.control.standing_gains import DAMPING_TIME, largest_gains, standing_gains
 
 TorqueLaw = Callable[[float, np.ndarray, np.ndarray], np.ndarray]
 PathStop = tuple[float, Sequence[float], Sequence[float]]  # time, move, turn
@@ -38,8 +40,6 @@ LAWS_WITH_GAINS, DEFAULT_GAINS = (
     ("pd", "computed"),
     {"kp": 100.0, "kd": 20.0},
 )  # laws with gains, in 1/s^2 and 1/s
-STANDING_REACH = 0.6  # m: the standing torque per radian, by the weight
-STANDING_DAMPING = 0.025  # s: kd / kp
 STANDING_STEP = 2e-3  # s: up to this step the gains of standing are stable for each joint alone
 
 
@@ -89,17 +89,12 @@ def standing_law(
     kd: float | None = None,
     **motors: Any,
 ) -> PD:
-    """kp (q0 - q) - kd v of a robot on its feet, in N m/rad and N m s/rad.
-
-    A joint moves at least the inertia 1 / (M^-1)_kk; its gains are at most those with which an
-    explicit step of STANDING_STEP is stable for that inertia.
-    """
+    """kp (q0 - q) - kd v of a robot on its feet, in N m/rad and N m s/rad, at most those gains that
+    are stable for each joint alone."""
     start = np.asarray(q0, dtype=float).reshape(-1, robot.nq)[0]
-    weight = robot.mass * float(np.linalg.norm(robot.gravity_vector))
-    kp = STANDING_REACH * weight if kp is None else kp
-    kd = STANDING_DAMPING * kp if kd is None else kd
-    inertia = 1.0 / np.diagonal(robot.mass_matrix_inverse(start))
-    most_kp, most_kd = inertia / (2 * STANDING_STEP**2), inertia / (2 * STANDING_STEP)
+    kp = standing_gains(robot, start)[0] if kp is None else kp
+    kd = DAMPING_TIME * kp if kd is None else kd
+    most_kp, most_kd = largest_gains(robot, start, STANDING_STEP)
     return PD(robot, q0, np.minimum(kp, most_kp), np.minimum(kd, most_kd), **motors)
 
 

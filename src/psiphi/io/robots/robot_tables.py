@@ -3,8 +3,9 @@
 An arm in Denavit-Hartenberg rows has `[links]`, one column per link (`dh_tables.py`); other robots
 have `[link.<name>]` and `[joint.<name>]` (`tree_tables.py`). Both have `title`, `source` and
 `licence` of the data, optionally `base` (default "fixed"), `gravity` (default: the Earth's) and
-`[shapes]` for viewers, and `[contacts]`, by frame the shapes that touch the ground. To add a robot,
-add a file here and a function in `robot/bundled_robots.py`.
+`[shapes]` for viewers, `[collision]`, by link the shapes of `robot.with_contacts("collision")`, and
+`[contacts]`, by frame the shapes that touch the ground by default. To add a robot, add a file here
+and a function in `robot/bundled_robots.py`.
 """
 
 from __future__ import annotations
@@ -67,10 +68,11 @@ def from_table(
 
 def shapes_of(name: str, frames: Mapping) -> tuple[Shape, ...]:
     """The primitive shapes of a robot; those of links that are not in `frames` are on the world."""
-    shapes = []
-    for link, rows in read_table(name).get("shapes", {}).items():
-        on = link if link in frames else "world"
-        shapes += [_shape(on, row) for row in rows]
+    shapes, table = [], read_table(name)
+    for role, key in (("visual", "shapes"), ("collision", "collision")):
+        for link, rows in table.get(key, {}).items():
+            on = link if link in frames else "world"
+            shapes += [_shape(on, row, role) for row in rows]
     return tuple(shapes)
 
 
@@ -95,11 +97,11 @@ def _kind_and_size(row: dict) -> tuple[str, tuple[float, ...]]:
     )
 
 
-def _shape(link: str, row: dict) -> Shape:
+def _shape(link: str, row: dict, role: str) -> Shape:
     """A row like { box = [x, y, z], xyz = [...], rpy = [...], color = [r, g, b] } as a `Shape`."""
     kind, size = _kind_and_size(row)
     color = tuple(float(x) for x in (*row["color"], 1.0)) if "color" in row else None
-    return Shape(link, "visual", kind, tree_tables.read_placement(row), size, color=color)
+    return Shape(link, role, kind, tree_tables.read_placement(row), size, color=color)
 
 
 def _check_armature(

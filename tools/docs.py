@@ -196,9 +196,11 @@ title="a KUKA iiwa that runs in this page: pull it" loading="lazy"></iframe>
 CARDS
 </div>
 
-Arms have a fixed base and hold themselves against gravity. The humanoid, the quadruped and the
-satellite float and start without gravity, because these pages have no contact with a floor. The
-last two are [closed chains](closed.md), with their constraint forces.
+Arms have a fixed base and hold themselves against gravity. The quadruped and the humanoid stand [on
+a ground](ground.md#live-pages): pull them off their feet, turn the friction down until they slip,
+switch their motors off and they fall. Feet that touch are green where they hold and orange where
+they slide; the arrows are their forces. The satellite floats without gravity. The last two are
+[closed chains](closed.md), with their constraint forces.
 """
 
 

@@ -123,7 +123,8 @@ def test_a_second_in_the_page_is_a_second_of_the_library(opened, tmp_path, case)
             robot.integrate(alive.q0, 0.2 * np.ones(robot.nv)),
             0.3 * np.random.default_rng(0).standard_normal(robot.nv),
         )
-        q = np.clip(q, robot.lower, robot.upper) if values.get("ends") else q
+        if values.get("ends"):
+            q = np.clip(q, robot.lower, robot.upper)
         alive = live_page.read_live_page(system, q, v)
     q0, v0 = alive.q0, alive.v0
     show(opened, viewer.html(system, tmp_path / "live.html", live=True, q=q0, v=v0))

@@ -38,12 +38,14 @@ def html(thing: object, path: str | os.PathLike[str], live: bool = False, **opti
     """Write one HTML file that shows a robot, a closed chain or a trajectory in any browser.
 
     The file needs neither a server nor a network. Options are those of `scene`: q=, t=, shapes=,
-    meshes=, title=, element=, frames=.
+    meshes=, title=, element=, frames=, contacts= (the pp.Ground under a robot).
 
     With `live=True` the page simulates the robot, closed chain or scene, and the user can pull its
     links. Options are then q= and v= (the start), dt= and method= (the steps), payload= (a frame
     that carries a load of adjustable mass), limits= ("block" or "ignore": whether joints stop at
-    their limits when the page opens; the page has a switch), shapes=, meshes= and title=.
+    their limits when the page opens; the page has a switch), contacts= (a pp.Ground: the contact
+    points of the robot touch it, the motors hold the start, and without them the robot falls),
+    shapes=, meshes= and title=.
 
     >>> import tempfile, psiphi as pp
     >>> with tempfile.TemporaryDirectory() as folder:

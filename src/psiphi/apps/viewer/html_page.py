@@ -24,7 +24,7 @@ from psiphi.model.model import WORLD, Pose
 from psiphi.model.spatial.rotations import quaternions
 
 PAGE = files("psiphi.apps.viewer") / "page"
-SHARED_SCRIPTS = ("algebra.js", "solids.js", "draw.js", "camera.js")
+SHARED_SCRIPTS = ("algebra.js", "solids.js", "draw.js", "camera.js", "touches.js")
 MAX_TRIANGLES = 18_000  # of all meshes of a page
 
 

@@ -25,11 +25,12 @@ from psiphi.apps.viewer.geometry.urdf_visuals import link_visuals
 from psiphi.apps.viewer.recorded_motion import (
     RecordedMotion,
     closed_configuration,
-    contacts,
     motion_from_configurations,
     motion_from_trajectory,
 )
+from psiphi.apps.viewer.recorded_motion import contacts as loop_contacts
 from psiphi.apps.viewer.svg_plots import sample_indices
+from psiphi.model.contact.ground import Ground
 from psiphi.model.loops.constraints import Constraint
 from psiphi.model.model import WORLD, Frame, Model
 from psiphi.model.shapes import Shape
@@ -122,6 +123,7 @@ def scene(
     title: str | None = None,
     element: int = 0,
     frames: int = MAX_FRAMES,
+    contacts: Ground | None = None,
 ) -> Scene:
     """The scene of a robot, a closed chain or a trajectory.
 
@@ -130,7 +132,10 @@ def scene(
     `shapes` is a URDF file or a list of shapes; the default is the robot's own shapes. Robots
     without shapes are drawn from their kinematics. `meshes=False` does not read mesh files.
     `element` selects one motion of a batch. `frames` is the maximum number of frames.
+    `contacts` is the ground on which a robot is drawn; a motion on a ground has its own.
     """
+    if not isinstance(contacts, Ground | None):
+        raise StateError(f"contacts is {shown(contacts)}", "give a pp.Ground")
     if title is not None and not isinstance(title, str):
         raise StateError(
             f"title is {shown(title)}, expected text", "omit it to use the robot's name"
@@ -151,9 +156,12 @@ def scene(
     motion = motion[sample_indices(len(motion.t), max(2, int(most)))]
     R, p = link_poses(model, motion.q)
     pieces, bare_trees, notes = link_visuals(model, shapes, meshes)
-    ground, slope = contact_floor(model, contacts(system)), None
+    ground, slope = contact_floor(model, loop_contacts(system)), None
+    plane = None if contacts is None else contacts.plane
     if is_trajectory(thing) and "ground" in thing.info:
-        slope = Slope(*(np.array(thing.info["ground"][key]) for key in ("normal", "point")))
+        plane = thing.info["ground"]
+    if plane is not None:
+        slope = Slope(*(np.array(plane[key]) for key in ("normal", "point")))
         ground = _horizontal_ground(model, slope)
         slope = slope if ground is None else None
     if ground is None and slope is None:

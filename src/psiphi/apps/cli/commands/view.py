@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from psiphi._util import extras
+from psiphi._util.errors import Error
 from psiphi.apps.cli.commands.simulate import check_writable
+from psiphi.apps.cli.ground_arguments import ground_arguments, with_ground
 from psiphi.apps.cli.robot_argument import base_argument, is_scene, load, load_scene
 
 if TYPE_CHECKING:  # imported when a command runs: `psiphi --help` needs no NumPy
@@ -23,6 +25,8 @@ examples:
   psiphi view panda --html panda.html  one self-contained file that opens in any browser
   psiphi view panda --live panda.html  one file that simulates the robot: pull it with the mouse,
                                        set its motors
+  psiphi view anymal_c --live a.html --ground --contacts collision
+                                       a quadruped on its feet: push it, switch its motors off
   psiphi view arm.urdf --no-meshes     kinematics and simple shapes only
   psiphi view two_arms                 a scene: simulated, then replayed
   psiphi view ur5.npz                  a motion written by `psiphi simulate` (with --robot FILE if
@@ -52,6 +56,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write one page that simulates the robot or scene",
     )
+    ground_arguments(parser)
     parser.add_argument("--no-meshes", action="store_true", help="do not read mesh files")
     parser.add_argument(
         "--port",
@@ -68,7 +73,15 @@ def run(args: argparse.Namespace) -> int:
     from psiphi.apps.viewer.live.viser_viewer import read_port
 
     port, target = read_port(args.port), _load_target(args)
+    on_ground = args.ground or args.contacts or args.ground_friction is not None
+    if on_ground and args.live is None:
+        raise Error(
+            "--ground, --ground-friction and --contacts are for pages that simulate",
+            "add --live FILE, or use psiphi simulate",
+        )
     if args.live is not None:
+        if on_ground:
+            target = with_ground(args, _as_scene(args, target))
         check_writable(Path(args.live))
         return _report_page(
             viewer.html(target, args.live, live=True, meshes=not args.no_meshes), args.open
@@ -109,6 +122,16 @@ def _load_target(args: argparse.Namespace) -> Robot | SceneSetup | Trajectory:
     return load_scene(*arguments) if is_scene(args.target) else load(*arguments)
 
 
+def _as_scene(args: argparse.Namespace, target: Robot | SceneSetup | Trajectory) -> SceneSetup:
+    """The scene, or the scene with the robot at rest."""
+    from psiphi.simulation.trajectory.trajectory import Trajectory
+
+    if isinstance(target, Trajectory):
+        cause = f"--ground is for robots and scenes, and {args.target} holds a motion"
+        raise Error(cause, "name the robot")
+    return load_scene(args.target, args.base, args.flexible)
+
+
 def _simulated(target: Robot | SceneSetup | Trajectory) -> Robot | Trajectory:
     """The motion of a scene; robots and motions are returned unchanged."""
     from psiphi.apps.scenes.scene_file import SceneSetup
@@ -122,7 +145,6 @@ def _simulated(target: Robot | SceneSetup | Trajectory) -> Robot | Trajectory:
 
 def _load_motion(args: argparse.Namespace) -> Trajectory:
     from psiphi import robots
-    from psiphi._util.errors import Error
     from psiphi.simulation.trajectory.trajectory import Trajectory
 
     name = args.robot

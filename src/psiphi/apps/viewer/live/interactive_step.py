@@ -7,6 +7,9 @@
 q_ref = home exp(aim); s(q) are the joint springs; x = p(k) + R(k) pull_point is the point of body k
 that the user pulls with a spring. The damping of motors and joints is implicit where it is stiff.
 
+On a ground the step is that of `pp.simulate(..., contacts=ground)` (`contact_blocks.py`): contacts
+change velocities abruptly, and are solved in a loop.
+
 If joints have limits, there is a second step, `blocked`: the same step, then the impact of
 `simulation/forces/joint_limit_impact.py`. If a link carries a payload, the robot's free parameters
 are base_parameters + payload_mass unit_payload, where `unit_payload` is the change by 1 kg.
@@ -17,6 +20,7 @@ The blocks are those of a rollout (`rollout_program.py`), and the law is `pp.PD`
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -25,17 +29,17 @@ import numpy as np
 from psiphi._util.array_types import AnyArray, AnyScalar
 from psiphi._util.errors import StateError
 from psiphi.compiler.ir.block_frame import BlockFrame, NamedBlocks
-from psiphi.compiler.ir.loop_nodes import Repeat
 from psiphi.compiler.passes import UNROLL_LIMIT
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.model.manifold import Manifold
 from psiphi.model.spatial.screws import cross
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
-from psiphi.simulation.compiled_rollout import step_blocks
+from psiphi.simulation.compiled_rollout import contact_blocks, step_blocks
 from psiphi.simulation.compiled_rollout.constraint_blocks import STOP_LOOP, select_outputs
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions, RolloutProgram
 from psiphi.simulation.compiled_rollout.step_blocks import trace
+from psiphi.simulation.contact.ground_contact import GroundContact
 from psiphi.simulation.control.control_law import Law, Step, Values
 from psiphi.simulation.control.joint_controllers import feedback_with_gravity, mask_torque
 from psiphi.simulation.forces.damping_and_friction import is_stiff_loss
@@ -56,9 +60,13 @@ PULL_BLOCKS = ("link_velocities", "pull", "wrench_torques", "gravity_torque", "a
 
 
 def interactive_program(
-    system: Robot | System, method: str, stops: JointStops | None = None
+    system: Robot | System,
+    method: str,
+    stops: JointStops | None = None,
+    ground: GroundContact | None = None,
 ) -> InteractiveProgram:
-    """The blocks of a step. With `stops`, also those of a step that stops at joint limits."""
+    """The blocks of a step. With `stops`, also those of a step that stops at joint limits; with
+    `ground`, those of the contacts of a robot with it."""
     if isinstance(system, System) and system.robot.freed is not None:
         raise StateError(
             f"{system.name} has free parameters, which a live page of a closed chain does not "
@@ -87,6 +95,7 @@ def interactive_program(
         project=closed,
         springs=tuple(springs.active),
         implicit_springs=bool(springs.active),
+        contacts=ground,
     )
     return InteractiveProgram(system, options, springs)
 
@@ -178,6 +187,8 @@ class InteractiveProgram(RolloutProgram):
                 ),
                 {},
             )
+        if self.options.contacts is not None:
+            known |= self._ground_blocks(self.options.contacts)
         if isinstance(self.system, System) and self.system.contacts:
             known["applied_force"] = (
                 step_blocks.force_block(m, ("damping",), False, self.options.springs),
@@ -188,6 +199,23 @@ class InteractiveProgram(RolloutProgram):
                 {"tau": "force"},
             )
         return known
+
+    def _ground_blocks(self, ground: GroundContact) -> NamedBlocks:
+        """The contact points and the forces on them, for a picture; zero before the first step."""
+        n, sizes = len(self.robot.bodies), {"impulse": 3 * ground.count, "mode": ground.count}
+        places: dict[str, str] = dict(zip(sizes, contact_blocks.RECORDED, strict=True))
+        rules = {
+            "no_touch": ({}, lambda: {name: np.zeros(size) for name, size in sizes.items()}),
+            "touching_points": (
+                {"R": 9 * n, "p": 3 * n},
+                partial(touching_points, self.robot, ground),
+            ),
+            "ground_forces": (
+                {"impulse": sizes["impulse"], "h": 1},
+                lambda impulse, h: {"ground_forces": ground.forces(impulse, h).reshape(-1)},
+            ),
+        }
+        return {name: (trace(name, *rule), places) for name, rule in rules.items()}
 
     @property
     def _spring_inputs(self) -> dict[str, str]:
@@ -222,15 +250,23 @@ class InteractiveProgram(RolloutProgram):
         return ("total_damping", "implicit_masks", *super().order)
 
     def _evaluation(self, j: int, first: bool) -> list[str]:
-        *law, total, dynamics = super()._evaluation(j, first)
-        return [*law, "poses", *PULL_BLOCKS, total, dynamics]
+        names = super()._evaluation(j, first)
+        law = [name for name in names if name.startswith("law")]
+        return [*law, "poses", *PULL_BLOCKS, *names[len(law) :]]
 
     @property
     def picture_blocks(self) -> tuple[str, ...]:
         """The blocks that a picture needs: torques, poses, energies, contact forces."""
         law = [f"law{i}.0" for i in range(len(self.options.law.steps))]
-        forces = [name for name in ("applied_force", "forces") if "forces" in self.blocks]
-        return (*law, "poses", *PULL_BLOCKS, *forces, "motor", "kinetic", "potential", "energies")
+        names = (
+            *law,
+            "poses",
+            *PULL_BLOCKS,
+            *("applied_force", "forces"),  # of a closed chain
+            *("touching_points", "ground_forces"),
+            *("motor", "kinetic", "potential", "energies"),
+        )
+        return tuple(name for name in names if name in self.blocks)
 
     @cached_property
     def frame(self) -> BlockFrame:
@@ -241,7 +277,9 @@ class InteractiveProgram(RolloutProgram):
         """The functions that a page calls: name -> blocks in order."""
         set_up = ("reference", *(["payload"] if "payload" in self.blocks else []))
         springs = ["springs"] if self.options.springs else []
-        called = {"begin": ("start", *springs, *set_up), "aim": set_up, "look": self.picture_blocks}
+        ground = [contact_blocks.START, "no_touch"] if self.options.contacts is not None else []
+        begin = ("start", *ground, *springs, *set_up)
+        called = {"begin": begin, "aim": set_up, "look": self.picture_blocks}
         free = tuple(name for name in self.order if name != STOP_LOOP.name)
         return (
             called
@@ -250,8 +288,10 @@ class InteractiveProgram(RolloutProgram):
         )
 
     @property
-    def repeats(self) -> tuple[Repeat, ...]:
-        return () if self.options.stops is None else (STOP_LOOP,)
+    def conditions(self) -> Mapping[str, str]:
+        """{block: value}: the blocks that run only if the value is not 0."""
+        contacts = self.options.contacts
+        return {} if contacts is None else contact_blocks.contact_conditions(contacts)
 
 
 def pull_wrenches(
@@ -275,6 +315,17 @@ def pull_wrenches(
         wrenches += [cross(arm, F), F]
         point, force = point + pulled[k] * x, force + F
     return {"f_ext": np.concatenate(wrenches), "point": point, "pull": force}
+
+
+def touching_points(robot: Robot, ground: GroundContact, R: AnyArray, p: AnyArray) -> Values:
+    """The point of each contact that is nearest to the ground, in world axes."""
+    points = []
+    for point in ground.points:
+        frame = robot.frame(point.frame)
+        k, own = frame.body, point.moved(frame.name, frame.pose)
+        lever = own.lever(R[9 * k : 9 * k + 9].reshape(3, 3).tolist(), ground.ground.axes[0])
+        points += list(p[3 * k : 3 * k + 3] + np.array(lever))
+    return {"touching_points": points}
 
 
 def applied_torque(

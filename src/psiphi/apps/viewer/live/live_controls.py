@@ -18,6 +18,7 @@ from psiphi.compiler.tape.tape_evaluation import evaluate
 from psiphi.model.body_matrices import stack_scalars
 from psiphi.model.model import WORLD
 from psiphi.robot.robot import Robot
+from psiphi.simulation.control.standing_gains import largest_gains, standing_gains
 from psiphi.simulation.forces.damping_and_friction import mobility
 
 KP, KD = 100.0, 20.0  # 1/s^2 and 1/s, times the diagonal of M, as in the law "pd" of scenes
@@ -26,6 +27,7 @@ MOTOR_STEP_LIMIT = 1.0  # largest h sqrt(k mobility) of the motors
 PULL_STEP_LIMIT = 0.3  # largest h sqrt(k mobility) of the pull spring
 SAMPLES = 6  # configurations at which mobilities are computed
 PULL_STRETCH = 0.15  # of the robot's size: stretch of the pull spring under the robot's weight
+STANDING_RANGE = 4.0  # of the sliders for the gains of a robot on its feet, times the initial gain
 TURN_RANGE, SLIDE_RANGE = np.pi, 0.5  # of the slider of a joint without limits, rad and m
 
 
@@ -76,6 +78,8 @@ def control_bounds(
     quick = float(np.abs(np.linalg.eigvals(free * (inertia * motors))).max(initial=1e-9))
     return {
         "inertia": inertia.tolist(),
+        "scale": inertia.tolist(),
+        "most": None,
         "mobility": mobility(robot).tolist(),
         "kd": [KD, MAX_GAINS["kd"]],
         "kp": [
@@ -84,6 +88,17 @@ def control_bounds(
         ],
         "light": (1.0 / _point_mobility(program, q, free, pieces)).tolist(),
         "quick": PULL_STEP_LIMIT / h,
+    }
+
+
+def standing_controls(robot: Robot, q0: np.ndarray, h: float) -> dict:
+    """Gains in N m/rad and N m s/rad of a robot on its feet, and the largest kp of each joint."""
+    kp, kd = standing_gains(robot, q0)
+    return {
+        "scale": [1.0] * robot.nv,
+        "most": largest_gains(robot, q0, h)[0].tolist(),
+        "kp": [kp, STANDING_RANGE * kp],
+        "kd": [kd, STANDING_RANGE * kd],
     }
 
 

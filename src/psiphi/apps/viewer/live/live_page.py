@@ -8,6 +8,7 @@ has no dynamics of its own.
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,11 +18,16 @@ import numpy as np
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.escape import html, script_json
-from psiphi._util.text import shown
+from psiphi._util.text import count_of, shown
 from psiphi._util.validate import one_of, robot_of
 from psiphi.apps.viewer import html_page
 from psiphi.apps.viewer.live.interactive_step import InteractiveProgram, interactive_program
-from psiphi.apps.viewer.live.live_controls import PULL_STRETCH, control_bounds, joint_sliders
+from psiphi.apps.viewer.live.live_controls import (
+    PULL_STRETCH,
+    control_bounds,
+    joint_sliders,
+    standing_controls,
+)
 from psiphi.apps.viewer.recorded_motion import (
     MAX_CURVES,
     closed_configuration,
@@ -33,11 +39,15 @@ from psiphi.apps.viewer.scene import Scene, is_trajectory, scene
 from psiphi.apps.viewer.svg_picture import picture
 from psiphi.apps.viewer.svg_plots import COLORS, coordinate_labels, sample_indices
 from psiphi.backends.wasm.wasm_module import blocks_binary
+from psiphi.model.contact.ground import Ground
 from psiphi.model.model import WORLD, Frame
 from psiphi.robot.free_robot import FreeRobot
 from psiphi.robot.mechanisms.solve.redundant_constraints import ILL_CONDITIONED
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
+from psiphi.simulation.compiled_rollout import contact_blocks
+from psiphi.simulation.compiled_rollout.contact_step import choose_method, ground_contact
+from psiphi.simulation.contact.placement import on_ground
 from psiphi.simulation.control.control_law import Controller
 from psiphi.simulation.forces.joint_limit_impact import JointStops
 from psiphi.simulation.linearization.step_arguments import check_method
@@ -46,9 +56,12 @@ from psiphi.simulation.start_checks import check_closed, initial_state, step_siz
 
 MIN_STEP, MAX_STEP = 1e-6, 0.05  # seconds: steps that a page can run about in real time
 MAX_LOAD = 0.3  # of the robot's mass
+OF = "a live page"  # in errors
 VIEW_MARGIN = 1.3  # radius of the view over that of the first configuration
 LIMITS = ("ignore", "block")
-LIVE_OPTIONS = ("q", "v", "dt", "method", "payload", "limits")  # arguments of `read_live_page`
+# arguments of `read_live_page`
+LIVE_OPTIONS = ("q", "v", "dt", "method", "payload", "limits", "contacts")
+STEP, CONTACT_STEP = 1e-3, 2e-3  # seconds: the default dt, without and with a ground
 STEP_INPUTS = (
     "q",
     "v",
@@ -86,6 +99,10 @@ OUTPUTS = (
     "kinetic_energy",
     "potential_energy",
     "forces",
+    "touching_points",
+    "ground_forces",
+    contact_blocks.RECORDED[1],
+    contact_blocks.TOTAL,
 )
 
 
@@ -100,6 +117,7 @@ class LivePage:
     method: str
     payload: str = ""  # the frame that carries a load
     limits: str = "ignore"  # or "block": the initial state of the page's switch
+    ground: Ground | None = None  # that the robot's contact points touch
 
     @property
     def robot(self) -> Robot:
@@ -108,8 +126,11 @@ class LivePage:
     @cached_property
     def program(self) -> InteractiveProgram:
         """The blocks of the step."""
-        system = self.system if self.free_robot is None else self.free_robot
-        return interactive_program(system, self.method, joint_stops(Plant(system)))
+        plant = Plant(self.system if self.free_robot is None else self.free_robot)
+        if self.ground is None:
+            return interactive_program(plant.system, self.method, joint_stops(plant))
+        contacts = ground_contact(plant, self.ground, self.limits, OF)
+        return interactive_program(plant.system, self.method, ground=contacts)
 
     @cached_property
     def free_robot(self) -> FreeRobot | None:
@@ -160,17 +181,20 @@ def read_live_page(
     thing: Any,
     q: Numbers | None = None,
     v: Numbers | None = None,
-    dt: float = 1e-3,
-    method: str = "rk4",
+    dt: float | None = None,
+    method: str | None = None,
     payload: str | None = None,
     limits: str | None = None,
+    contacts: Ground | None = None,
 ) -> LivePage:
     """Check the arguments of a live page.
 
     `thing` is a robot, a closed chain, a scene or a trajectory, whose start is used. `payload` is
-    a frame that carries a load; `limits` is "block" or "ignore".
+    a frame that carries a load; `limits` is "block" or "ignore"; `contacts` is the ground of a
+    robot, by default that of the scene.
     """
     system: Any = getattr(thing, "system", thing)
+    contacts = scene_ground(thing) if contacts is None else contacts
     if is_trajectory(thing):
         q, v = (thing.q[..., 0, :] if q is None else q), (thing.v[..., 0, :] if v is None else v)
     elif hasattr(thing, "q0") and hasattr(thing, "system"):  # a scene
@@ -186,6 +210,8 @@ def read_live_page(
     if q is None:
         closed = closed_configuration(plant.system, plant.robot)
         q = shown_configuration(plant.robot) if closed is None else closed
+        if isinstance(contacts, Ground) and plant.is_robot and plant.robot.joints[0].kind == "free":
+            q = on_ground(plant.robot, q, contacts)
     start = initial_state(plant, q, v)
     if start[0].ndim > 1:
         raise StateError(
@@ -193,17 +219,47 @@ def read_live_page(
             "a live page starts from one configuration",
         )
     check_closed(plant, *start)
-    h = step_size(dt)
+    if contacts is not None:
+        check_ground(plant, contacts, limits, start[0])
+    h = step_size((STEP if contacts is None else CONTACT_STEP) if dt is None else dt)
     if not MIN_STEP <= h <= MAX_STEP:
         raise StateError(
             f"dt is {h:g}, expected {MIN_STEP:g} to {MAX_STEP:g} in a live page",
-            "leave it out for 1e-3",
+            f"leave it out for {STEP:g}, or {CONTACT_STEP:g} on a ground",
         )
     if payload is not None and isinstance(plant.system, System):
         raise StateError("payload is for robots, not for a closed chain", "leave it out")
     frame = "" if payload is None else plant.robot.frame(payload).name
+    method = choose_method(method, contacts, OF)
+    if contacts is not None:
+        return LivePage(plant.system, *start, h, method, frame, ground=contacts)
     switch = initial_limits(plant, limits, start[0])
     return LivePage(plant.system, *start, h, check_method(method, "a live page"), frame, switch)
+
+
+def scene_ground(thing: object) -> Ground | None:
+    """The ground of a scene; None if it has none. Raises for a motion on a ground."""
+    if is_trajectory(thing) and "ground" in thing.info:
+        raise StateError(
+            "the motion is one on a ground, of which it stores the plane only",
+            "give contacts=, the pp.Ground of the live page",
+        )
+    options = getattr(thing, "options", None)
+    found = options.get("contacts") if isinstance(options, Mapping) else None
+    return found if isinstance(found, Ground) else None
+
+
+def check_ground(plant: Plant, ground: Ground, limits: str | None, q: np.ndarray) -> None:
+    """Raise for a ground on which the robot cannot run in a page."""
+    one_of("limits", "ignore" if limits is None else limits, LIMITS)
+    contacts = ground_contact(plant, ground, limits or "ignore", OF, q)
+    for name, value in contacts.numbers.items():
+        if value.ndim > 1:
+            raise StateError(
+                f"the {name} of the ground has shape {np.shape(getattr(ground, name))}, and a live "
+                "page shows one motion",
+                f"give one number, or ({contacts.count},)",
+            )
 
 
 def live_html(thing: object, **options: Any) -> str:
@@ -212,7 +268,8 @@ def live_html(thing: object, **options: Any) -> str:
     page = read_live_page(thing, **live)
     title = options.pop("title", None)
     title = getattr(thing, "title", None) if title is None else title
-    return page_text(page, scene(page.system, q=page.q0, title=title, **options))
+    view = scene(page.system, q=page.q0, title=title, contacts=page.ground, **options)
+    return page_text(page, view)
 
 
 def page_text(page: LivePage, view: Scene) -> str:
@@ -223,11 +280,13 @@ def page_text(page: LivePage, view: Scene) -> str:
         {
             "title": html(view.title),
             "words": html(
-                f"{html_page.scene_summary(view)} · {page.method}, "
+                f"{html_page.scene_summary(view)} · "
+                f"{page.method if page.ground is None else 'on a ground'}, "
                 f"{1.0 / page.h:.4g} steps per second"
             ),
             "style": html_page.page_file("page.css") + html_page.page_file("live.css"),
             "still": picture(view, size=480),
+            "collisions": html(_collisions(page)),
             "notes": "\n".join(f'<p class="note">{html(note)}</p>' for note in view.notes[:20]),
             "data": script_json(
                 html_page.solid_data(view)
@@ -241,10 +300,24 @@ def page_text(page: LivePage, view: Scene) -> str:
     )
 
 
+def _collisions(page: LivePage) -> str:
+    """What collides in the page, in words."""
+    if page.ground is None:
+        return "There are no collisions: links pass through each other and through the floor."
+    count = len(page.robot.contact_points)
+    return (
+        f"{count_of(count, 'point')} of the robot can touch the ground, with Coulomb friction. "
+        "Links pass through each other, and other parts of them through the ground."
+    )
+
+
 def live_data(page: LivePage, view: Scene) -> dict:
     """The data that `live.js` reads: WebAssembly, memory layout, start, controls."""
     program, robot, frame = page.program, page.robot, page.program.frame
-    known = [name for name in (*STEP_INPUTS, *USER_INPUTS, *OUTPUTS) if name in frame.sizes]
+    contacts = program.options.contacts
+    numbers = {} if contacts is None else contacts.numbers
+    names = (*STEP_INPUTS, *USER_INPUTS, *map(contact_blocks.contact_place, numbers), *OUTPUTS)
+    known = [name for name in names if name in frame.sizes]
     curves = coordinate_labels(robot, "q")
     curves = [curves[k] for k in sample_indices(len(curves), MAX_CURVES)] if curves else []
     floats = any(joint.kind == "free" for joint in robot.joints) and not isinstance(
@@ -253,7 +326,12 @@ def live_data(page: LivePage, view: Scene) -> dict:
     mass = float(robot.mass)
     return {
         "code": base64.b64encode(
-            blocks_binary(frame, program.entries, repeats=program.repeats)
+            blocks_binary(
+                frame,
+                program.entries,
+                repeats=tuple(program.loops.values()),
+                conditions=program.conditions,
+            )
         ).decode(),
         "ends": None if program.options.stops is None else page.limits == "block",
         "places": {name: [8 * frame.places[name], frame.sizes[name]] for name in known},
@@ -269,11 +347,30 @@ def live_data(page: LivePage, view: Scene) -> dict:
         ],
         "colors": list(COLORS),
         "contacts": _contact_data(page, view) if "forces" in frame.sizes else [],
+        "ground": None if page.ground is None else _ground_data(program, page.ground),
         "strain": ILL_CONDITIONED,
         "pull": mass * 10.0 / (PULL_STRETCH * view.extent[1]),
         "up": view.view_rotation.tolist(),
         **control_bounds(robot, program, page.motors, page.q0, page.h, view.pieces),
+        **({} if page.ground is None else standing_controls(robot, page.q0, page.h)),
         **({} if page.free_robot is None else {"load": _payload_data(page, page.free_robot)}),
+    }
+
+
+def _ground_data(program: InteractiveProgram, ground: Ground) -> dict:
+    """The contact points with their links, and the numbers of the ground."""
+    contacts, robot = program.options.contacts, program.robot
+    assert contacts is not None
+    return {
+        "names": list(contacts.names),
+        "bodies": [robot.frame(point.frame).body for point in contacts.points],
+        "radii": [0.0 if point.axis is not None else point.radius for point in contacts.points],
+        "normal": list(ground.axes[0]),
+        "numbers": {
+            contact_blocks.contact_place(name): x.tolist() for name, x in contacts.numbers.items()
+        },
+        "weight": float(robot.mass * np.linalg.norm(robot.gravity_vector)) or 1.0,
+        "tolerance": ground.tolerance,
     }
 
 

@@ -1,7 +1,9 @@
 // Runs the simulation: calls psiphi's compiled functions (`step`, `look`, ...), draws the results and passes on user input.
 const L = S.live, h = L.h, U = L.up;
+const G = L.ground;  // null: nothing touches a ground
 const MODES = { hold: [1, 1, 1], pd: [1, 1, 0], float: [0, 0, 1], fall: [0, 0, 0] };  // proportional, damping, gravity
-const LAWS = { hold: "τ = kp M (q* − q) − kd M v + g(q)", pd: "τ = kp M (q* − q) − kd M v", float: "τ = g(q): gravity compensation", fall: "τ = 0" };
+if (G) MODES.hold = MODES.pd;  // the legs carry more than g(q), by their stiffness
+const LAWS = { hold: G ? "τ = kp (q* − q) − kd v" : "τ = kp M (q* − q) − kd M v + g(q)", pd: "τ = kp M (q* − q) − kd M v", float: "τ = g(q): gravity compensation", fall: "τ = 0" };
 const turnedUp = v => U.map(row => dot(row, v)), turnedBack = v => [0, 1, 2].map(c => U[0][c] * v[0] + U[1][c] * v[1] + U[2][c] * v[2]);
 let F = null, playing = false, steps = 0, due = 0, held = null, kept = 1, wall = 0, gone = 0, bodies = [];
 
@@ -21,14 +23,17 @@ function slider(place, { name, low, high, value, unit, log, title }, changed) {
   row.append(text, range, out); place.append(row); self.show();
   return self;
 }
+const friction = G ? Math.max(...G.numbers["contact.friction"]) : 0;
 function made() {
   const place = $("sliders");
   if (L.motors.some(x => x)) {
-    sliders.kp = slider(place, { name: "stiffness kp", low: 0, high: L.kp[1], value: L.kp[0], unit: "1/s²", title: "times the diagonal of the mass matrix" }, controls);
-    sliders.kd = slider(place, { name: "damping kd", low: 0, high: L.kd[1], value: L.kd[0], unit: "1/s", title: "times the diagonal of the mass matrix" }, controls);
+    const title = G ? "of each joint, per radian; less where the joint is too light for it" : "times the diagonal of the mass matrix";
+    sliders.kp = slider(place, { name: "stiffness kp", low: 0, high: L.kp[1], value: L.kp[0], unit: G ? "Nm" : "1/s²", title }, controls);
+    sliders.kd = slider(place, { name: "damping kd", low: 0, high: L.kd[1], value: L.kd[0], unit: G ? "Nms" : "1/s", title }, controls);
   }
-  if (L.gravity) sliders.gravity = slider(place, { name: "gravity", low: 0, high: 2 * L.gravity, value: L.floats ? 0 : L.gravity, unit: "m/s²" }, controls);
-  sliders.damping = slider(place, { name: "joint damping", low: 0, high: 10, value: L.floats && L.gravity ? 1 : 0, unit: "1/s", title: "viscous damping of each coordinate, times the diagonal of the mass matrix" }, controls);
+  if (G) sliders.friction = slider(place, { name: "ground friction", low: 0, high: Math.max(1.5, friction), value: friction, unit: "", title: "Coulomb's coefficient; a foot holds while the tangential force is at most this times the normal force" }, controls);
+  if (L.gravity) sliders.gravity = slider(place, { name: "gravity", low: 0, high: 2 * L.gravity, value: L.floats && !G ? 0 : L.gravity, unit: "m/s²" }, controls);
+  sliders.damping = slider(place, { name: "joint damping", low: 0, high: 10, value: L.floats && L.gravity ? 1 : 0, unit: "1/s", title: `viscous damping of each ${G ? "joint" : "coordinate"}, times the diagonal of the mass matrix` }, controls);
   if (L.load && L.load.most) sliders.load = slider(place, { name: "payload", low: 0, high: L.load.most, value: 0, unit: "kg" }, aim);
   sliders.pull = slider(place, { name: "pull stiffness", low: L.pull / 20, high: L.pull * 5, value: L.pull, unit: "N/m", log: true, title: "of the spring between the pointer and the robot" }, controls);
   const targets = document.querySelector("#targets .rows");
@@ -44,11 +49,12 @@ function controls() {  // copies the sliders to the inputs of the step
   $("targets").classList.toggle("off", !p);
   if (!F) return;
   for (let i = 0; i < L.motors.length; i++) {
-    F["law.kp"][i] = p * L.motors[i] * (sliders.kp ? sliders.kp.value : 0) * L.inertia[i];
-    F.motor_damping[i] = d * L.motors[i] * (sliders.kd ? sliders.kd.value : 0) * L.inertia[i];
+    F["law.kp"][i] = p * L.motors[i] * Math.min((sliders.kp ? sliders.kp.value : 0) * L.scale[i], L.most ? L.most[i] : Infinity);
+    F.motor_damping[i] = d * L.motors[i] * (sliders.kd ? sliders.kd.value : 0) * L.scale[i];
     F["law.gravity_share"][i] = g * w;
-    F.losses[i] = sliders.damping.value * L.inertia[i];
+    F.losses[i] = sliders.damping.value * L.inertia[i] * (G ? L.motors[i] : 1);  // no drag on the base
   }
+  if (G) for (const name in G.numbers) F[name].set(G.numbers[name].map(x => name === "contact.friction" ? (friction ? x / friction : 1) * sliders.friction.value : x));
   F.gravity_scale[0] = w;
   L.light.forEach((m, k) => {  // as stiff as the step is stable, and critically damped
     F.pull_stiffness[k] = Math.min(sliders.pull.value, m * L.quick * L.quick);
@@ -65,13 +71,13 @@ function aim() {
 
 // -- simulation ------------------------------------------------------------------------------
 function restart() {
-  steps = due = 0; kept = 1; wall = gone = 0;
+  steps = due = 0; kept = 1; wall = gone = 0; solved = worst = 0;
   if (!F) return;
   F.q.set(L.start.q); F.v.set(L.start.v); F.home.set(L.start.q); F.h[0] = h; F.mobility.set(L.mobility);
   F.pulled.fill(0); if (F["law.motors"]) F["law.motors"].set(L.motors);
   controls(); aim(); F.code.begin();
   for (const reason in heard) delete heard[reason];
-  note("", L.floats && L.gravity && !(sliders.gravity.value > 0) ? "The floor has no contact, so gravity starts at zero. Pull the robot, or increase gravity and it falls." : "");
+  note("", L.floats && L.gravity && !G && !(sliders.gravity.value > 0) ? "The floor has no contact, so gravity starts at zero. Pull the robot, or increase gravity and it falls." : "");
   shown.forEach(x => x.plot.clear()); look(); record(); dirty = true;
 }
 function advance(count, budget = Infinity) {  // at most `count` steps, within `budget` milliseconds
@@ -80,9 +86,16 @@ function advance(count, budget = Infinity) {  // at most `count` steps, within `
   let done = 0;
   while (done < count) { step(); done++; if (!(done & 7) && performance.now() - begin > budget) break; }
   steps += done;
+  if (G) unsolved();
   if (!F.Q.every(isFinite) || !F.V.every(isFinite)) stop("The simulation diverged: the gains are too large for this step size. Reduce them and restart.");
   else if (F.S && F.S[0] > L.strain) stop("The loops reached a singular configuration, where their forces are not unique. Restart, or pull another point.");
   return done;
+}
+let solved = 0, worst = 0;  // the sum of the squares of residuals so far, and the largest of a batch
+function unsolved() {  // says by how much contacts violate their law
+  const total = Math.max(...F["contact.total"]), residual = Math.sqrt(Math.max(0, total - solved));
+  solved = total;
+  if (residual > Math.max(worst, G.tolerance)) { worst = residual; note("unsolved", `Contact forces were not found exactly: they violate the law of contact by ${short(worst)} m/s.`); }
 }
 function stop(why) { play(false); note("stopped", why); }
 function run(elapsed) {  // `elapsed` seconds of wall-clock time
@@ -128,6 +141,18 @@ grasp = e => {
 canvas.addEventListener("pointermove", e => { if (F && !e.buttons && e.pointerType === "mouse") canvas.classList.toggle("over", !!touched(e, on)); });
 
 // -- drawing ---------------------------------------------------------------------------------
+const triples = (name, k) => turnedUp(F[name].subarray(3 * k, 3 * k + 3));
+const touching = G ? glows(G.radii, turnedUp(G.normal)) : null;
+function groundItems() {  // feet that touch, and the forces on them
+  const at = G.names.map((_, k) => triples("touching_points", k)), force = G.names.map((_, k) => triples("ground_forces", k)), sizes = force.map(f => Math.hypot(...f));
+  const modes = F["contact.mode"], arrows = $("forces").checked ? force.flatMap((f, k) => modes[k] ? arrowItems(at[k], f, Math.min(1.5, sizes[k] / G.weight) * radius) : []) : [];
+  feet.forEach(({ chip, value, row, own }) => {
+    const mode = own.some(k => modes[k] === 2) ? 2 : own.some(k => modes[k] === 1) ? 1 : 0;
+    const total = own.reduce((sum, k) => add(sum, force[k]), [0, 0, 0]);
+    chip.style.background = TOUCH[mode]; value.textContent = mode ? `${short(Number(Math.hypot(...total).toPrecision(3)))} N` : "–"; row.style.display = feet.length > MAX_ROWS && !mode ? "none" : "";
+  });
+  return [...touching(at, modes), ...arrows];
+}
 function items() {
   const list = solidItems(on, $("frames").checked);
   if (sliders.load && sliders.load.value > 0) {  // the payload is a ball with the density of aluminium
@@ -135,6 +160,7 @@ function items() {
     list.push({ solid: ball, paint: linear("#7d8794"), matrix: frameOf([r, 0, 0], [0, r, 0], [0, 0, r], o) });
   }
   if (held) list.push(...arrowItems(turnedUp(F.point), sub(held.hand, turnedUp(F.point)), Math.hypot(...sub(held.hand, turnedUp(F.point)))));
+  if (G) list.push(...groundItems());
   if (L.contacts.length && $("forces").checked) {
     const force = L.contacts.map((c, i) => turnedUp(F.forces.slice(6 * i + 3, 6 * i + 6)).map(x => c.sign * x)), sizes = force.map(f => Math.hypot(...f));
     strongest = Math.max(strongest * 0.995, ...sizes, 1e-9);
@@ -148,7 +174,11 @@ let strongest = 1e-9, anchor = null;
 function follow() {  // the camera follows a floating robot
   if (!L.floats) return;
   const here = origin(bodies[0]);
-  if (anchor) { const moved = sub(here, anchor); camera.at = add(camera.at, moved); focus = add(focus, moved); }
+  if (anchor) {
+    const moved = sub(here, anchor);
+    if (G) moved[2] *= 0.2;  // a fall is seen
+    camera.at = add(camera.at, moved); focus = add(focus, moved);
+  }
   anchor = here;
 }
 function label() {
@@ -197,10 +227,21 @@ document.addEventListener("keydown", e => {
   else if (e.key === "r") $("again").click();
 });
 $("ends").checked = L.ends; if (L.ends === null) $("ends-pick").style.display = "none";
-if (!L.contacts.length) $("forces-pick").style.display = "none";
-for (const c of L.contacts) {
+if (!L.contacts.length && !G) $("forces-pick").style.display = "none";
+function legendRow(text) {
   const row = document.createElement("div"), chip = document.createElement("span"), name = document.createElement("span"), value = document.createElement("b");
-  chip.className = "chip"; chip.style.background = "#d4322c"; name.textContent = c.name; row.append(chip, name, value); $("legend").append(row);
+  chip.className = "chip"; chip.style.background = "#d4322c"; name.textContent = text; row.append(chip, name, value); $("legend").append(row);
+  return { row, chip, value };
+}
+for (const c of L.contacts) legendRow(c.name);
+const MAX_ROWS = 4;  // of links that may touch the ground; of more, those that touch it are listed
+const feet = G ? [...new Set(G.bodies)].map(body => {
+  const own = G.names.map((_, k) => k).filter(k => G.bodies[k] === body);
+  return { own, ...legendRow(own.length > 1 ? S.bodies[body] : G.names[own[0]]) };
+}) : [];
+if (G) {
+  $("legend").append(touchKeys());
+  document.querySelectorAll("#modes label").forEach(x => { if (["pd", "float"].includes(x.firstElementChild.value)) x.remove(); });
 }
 if (location.hash.includes("alone")) $("panel").click();
 made(); controls(); resize();

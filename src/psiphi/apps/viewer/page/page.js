@@ -15,14 +15,10 @@ function bodies(time) {  // the poses of all bodies at a time: a function of k
 }
 const SAMPLES = 60;  // moments at which the camera looks for the whole motion
 moments = () => Array.from({ length: still ? 1 : SAMPLES + 1 }, (_, i) => bodies(first + (last - first) * i / SAMPLES));
-const TOUCH = ["#9aa3ad", "#2fbf5b", "#ff9f1c"];  // contacts that are open, hold, slide
-const glows = S.touches ? S.touches.radii.map(r => solids.sphere([Math.max(1.04 * r, 1.6 * thin)])) : [];
-function glowItems(at, modes) {  // a ball about each foot that touches
-  return glows.flatMap((solid, k) => modes[k] ? [{ solid, paint: linear(TOUCH[modes[k]]), matrix: frameOf([1, 0, 0], [0, 1, 0], [0, 0, 1], add(at[k], S.touches.normal, S.touches.radii[k])) }] : []);
-}
+const touching = S.touches ? glows(S.touches.radii, S.touches.normal) : null;
 function items() {
   const [a, b, s] = moment(now), list = solidItems(bodies(now), $("frames").checked), near = s > 0.5 ? b : a;
-  if (S.touches) list.push(...glowItems(S.arrows.at[near], S.touches.modes[near]));
+  if (touching) list.push(...touching(S.arrows.at[near], S.touches.modes[near]));
   if (S.arrows && $("forces").checked) S.arrows.names.forEach((name, k) => {
     const mix = (x, y) => x.map((v, i) => v + s * (y[i] - v));
     const f = mix(S.arrows.force[a][k], S.arrows.force[b][k]), o = mix(S.arrows.at[a][k], S.arrows.at[b][k]);
@@ -67,7 +63,7 @@ document.querySelectorAll(".plot").forEach(svg => {
 });
 if (!S.arrows) $("forces-pick").style.display = "none";
 else $("legend").innerHTML = S.arrows.names.map(() => `<div><span class="chip" style="background:#d4322c"></span><span></span><b></b></div>`).join("");
-if (S.touches) $("legend").innerHTML += `<p>${["open", "holds", "slides"].map((word, k) => `<span class="chip" style="background:${TOUCH[k]}"></span>${word}`).join(" ")}</p>`;
+if (S.touches) $("legend").append(touchKeys());
 if (S.arrows) document.querySelectorAll("#legend div > span + span").forEach((cell, k) => { cell.textContent = S.arrows.names[k]; });
 if (!document.querySelector("aside").children.length) document.querySelector("main").classList.add("alone");
 if (still) for (const id of ["play", "time", "clock"]) $(id).style.visibility = "hidden";

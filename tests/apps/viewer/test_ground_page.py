@@ -79,7 +79,7 @@ CASES = {  # robot, ground, base velocity, gains of the motors, steps
         (0.5, 1.0, -0.3, 0.4, -0.2, -1.0),
         0.0,
     ),
-    "a hopper on a soft ground": (
+    "a hopper with a load on a soft ground": (
         hopper,
         pp.Ground(friction=[0.7] + [0.3] * 6, stiffness=4e3, damping=30.0),
         (0.2, 0.1, 0.0, 0.5, 0.3, -0.5),
@@ -93,6 +93,9 @@ CASES = {  # robot, ground, base velocity, gains of the motors, steps
     ),
     "g1 falls": (lambda: pp.load("g1"), pp.Ground(), (0.0, 0.2, 0.0, 0.8, 0.0, 0.0), 0.0),
 }
+
+
+LOADS = {"a hopper with a load on a soft ground": ("trunk", 1.5)}  # frame, kg
 
 
 def run_in_node(folder, live, given, steps, every=1):
@@ -121,7 +124,8 @@ def test_a_step_in_the_page_is_a_step_of_the_library(tmp_path, case):
     v = np.zeros(robot.nv)
     v[:6] = speed
     q = turned(robot, ground, up=0.01)
-    alive = live_page.read_live_page(robot, q, v, contacts=ground)
+    frame, mass = LOADS.get(case, (None, 0.0))
+    alive = live_page.read_live_page(robot, q, v, contacts=ground, payload=frame)
     live = live_page.live_data(alive, scene(robot, q=q, contacts=ground))
     assert alive.program.flops < BUDGET * alive.h
     motors, losses = alive.motors, 0.5 * np.array(live["inertia"]) * alive.motors
@@ -131,6 +135,11 @@ def test_a_step_in_the_page_is_a_step_of_the_library(tmp_path, case):
         **{"motor_damping": brake, "losses": losses, "mobility": live["mobility"]},
         **{"gravity_scale": [1.0], **live["ground"]["numbers"]},
     }
+    if frame is not None:
+        free, load = robot.free("inertia", links=frame), live["load"]
+        given |= {"base_parameters": load["own"], "unit_payload": load["unit"]}
+        given |= {"payload_mass": [mass]}
+        robot = free.at(free.payload(frame, mass))
     found = run_in_node(tmp_path, live, given, steps)
     Q, V = found["Q"], found["V"]
     law = pp.PD(robot, q, kp, 0.0) if stiffness else None

@@ -347,7 +347,7 @@ def live_data(page: LivePage, view: Scene) -> dict:
         ],
         "colors": list(COLORS),
         "contacts": _contact_data(page, view) if "forces" in frame.sizes else [],
-        "ground": None if page.ground is None else _ground_data(program, page.ground),
+        "ground": None if page.ground is None else _ground_data(page, page.ground),
         "strain": ILL_CONDITIONED,
         "pull": mass * 10.0 / (PULL_STRETCH * view.extent[1]),
         "up": view.view_rotation.tolist(),
@@ -357,9 +357,9 @@ def live_data(page: LivePage, view: Scene) -> dict:
     }
 
 
-def _ground_data(program: InteractiveProgram, ground: Ground) -> dict:
+def _ground_data(page: LivePage, ground: Ground) -> dict:
     """The contact points with their links, and the numbers of the ground."""
-    contacts, robot = program.options.contacts, program.robot
+    contacts, robot = page.program.options.contacts, page.robot
     assert contacts is not None
     return {
         "names": list(contacts.names),

@@ -30,6 +30,7 @@ WINGS = (
 AS_USERS_DO = {"apps/demo.py", "apps/cli"}  # `import psiphi`
 HARD = {"numpy", "llvmlite"}
 OPTIONAL = {"pinocchio", "mujoco", "matplotlib", "viser", "torch", "jax", "sympy", "casadi"}
+OPTIONAL |= {"gymnasium"}
 HEAVY = OPTIONAL | {"llvmlite", "scipy"}
 MOST_FILES = 13  # in one folder
 TYPES = "for types alone"

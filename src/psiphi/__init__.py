@@ -62,6 +62,7 @@ _NAMES = {  # module: the public names it defines
     "simulation.simulate.simulate": ("simulate",),
     "simulation.simulation_errors": ("MotionWarning", "SimulationError"),
     "simulation.trajectory.trajectory": ("Trajectory",),
+    "apps.environments.environment": ("Environment", "environment"),
     "apps.ik.reach": ("IKResult", "reach"),
     "apps.path_timing.path": ("path",),
     "apps.path_timing.timed_path": ("TimedPath",),
@@ -117,6 +118,7 @@ __all__ = [
     "Cylinder",
     "DH",
     "Decoupled",
+    "Environment",
     "Error",
     "Expression",
     "FlexibleBody",
@@ -151,6 +153,7 @@ __all__ = [
     "Rotor",
     "derivative",
     "dot_test",
+    "environment",
     "estimation",
     "from_dh",
     "from_mujoco",
@@ -200,6 +203,7 @@ if TYPE_CHECKING:
     from psiphi.algebra.expressions.operator_properties import dot_test
     from psiphi.algebra.rewriting.proof import prove
     from psiphi.apps import estimation, scenes, viewer
+    from psiphi.apps.environments.environment import Environment, environment
     from psiphi.apps.ik.reach import IKResult, reach
     from psiphi.apps.path_timing.path import path
     from psiphi.apps.path_timing.timed_path import TimedPath

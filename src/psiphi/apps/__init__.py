@@ -5,6 +5,7 @@ In: robots, files, command-line arguments. Out: motions, pages, text. Read `demo
     demo.py       `psiphi demo`: simulates a scene and writes a page
     ik/           Inverse kinematics
     path_timing/  Time-optimal motion along a path
+    environments/ Environments for reinforcement learning
     estimation/   Kalman filters and smoothers on the tree
     scenes/       Scene files: robots, objects, constraints, controllers
     studies/      Monte-Carlo studies: many motions with varied parameters

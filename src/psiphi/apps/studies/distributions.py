@@ -10,15 +10,45 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
+from psiphi._util.validate import read_array
 from psiphi.apps.scenes.toml_table import Table
 from psiphi.apps.studies.philox import normal, uniform
+from psiphi.model.spatial.branch_free import less
 
-Draw = Callable[[tuple[float, ...], int, str, np.ndarray], np.ndarray]
+
+class RandomSource(Protocol):
+    """Where a distribution gets its numbers from: arrays, or expressions of a tape."""
+
+    def uniform(self) -> Any: ...
+    def normal(self) -> Any: ...
+    def index(self, count: int) -> Any: ...
+
+
+Draw = Callable[[tuple[float, ...], RandomSource], Any]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The random numbers of motions i in the stream `name`. For a grid, `seed` is the stride."""
+
+    seed: int
+    name: str
+    i: np.ndarray
+
+    def uniform(self) -> np.ndarray:
+        return uniform(self.seed, self.name, self.i)
+
+    def normal(self) -> np.ndarray:
+        return normal(self.seed, self.name, self.i)
+
+    def index(self, count: int) -> np.ndarray:
+        return (np.asarray(self.i) // self.seed) % count
 
 
 class DistributionKind(NamedTuple):
@@ -43,27 +73,30 @@ def _log_interval_fault(x: list[float]) -> str:
     return _interval_fault(x) or ("" if x[0] > 0.0 else "its numbers must be positive")
 
 
-def _draw_choice(x: tuple[float, ...], seed: int, name: str, i: np.ndarray) -> np.ndarray:
-    return np.array(x)[np.minimum((uniform(seed, name, i) * len(x)).astype(int), len(x) - 1)]
+def _draw_choice(x: tuple[float, ...], source: RandomSource) -> Any:
+    """The sum of all choices, each with a mask: 1 where it is taken."""
+    u = len(x) * source.uniform()
+    below = [0.0 * u, *(less(u, float(k)) for k in range(1, len(x))), 1.0]
+    return sum((after - before) * y for y, before, after in zip(x, below, below[1:], strict=False))
 
 
 KINDS: dict[str, DistributionKind] = {
     "uniform": DistributionKind(
-        2, _interval_fault, lambda x, *stream: x[0] + (x[1] - x[0]) * uniform(*stream)
+        2, _interval_fault, lambda x, source: x[0] + (x[1] - x[0]) * source.uniform()
     ),
     "loguniform": DistributionKind(
         2,
         _log_interval_fault,
-        lambda x, *stream: x[0] * np.exp(math.log(x[1] / x[0]) * uniform(*stream)),
+        lambda x, source: x[0] * np.exp(math.log(x[1] / x[0]) * source.uniform()),
     ),
     "normal": DistributionKind(
         2,
         lambda x: "its standard deviation is negative" * (x[1] < 0.0),
-        lambda x, *stream: x[0] + x[1] * normal(*stream),
+        lambda x, source: x[0] + x[1] * source.normal(),
     ),
     "choice": DistributionKind(None, lambda x: "", _draw_choice),
     "grid": DistributionKind(
-        None, lambda x: "", lambda x, stride, _, i: np.array(x)[(np.asarray(i) // stride) % len(x)]
+        None, lambda x: "", lambda x, source: np.array(x)[source.index(len(x))]
     ),
 }
 
@@ -78,7 +111,16 @@ class Distribution:
 
     def draw(self, seed: int, name: str, i: np.ndarray) -> np.ndarray:
         """Samples for motions i from the stream `name`. For a grid, `seed` is the stride."""
-        return KINDS[self.kind].draw(self.numbers, seed, name, i)
+        return self.sample(Stream(seed, name, i))
+
+    def sample(self, source: RandomSource) -> Any:
+        """A sample, from the numbers of `source`."""
+        return KINDS[self.kind].draw(self.numbers, source)
+
+    @property
+    def constant(self) -> float | None:
+        """The only number that a sample can be; None if there are several."""
+        return self.numbers[0] if self.kind == "choice" and len(self.numbers) == 1 else None
 
     @property
     def is_grid(self) -> bool:
@@ -88,6 +130,31 @@ class Distribution:
 def is_distribution(value: object) -> bool:
     """Whether a TOML value is one distribution, not a table of them by name."""
     return not isinstance(value, dict) or bool({"relative", *KINDS} & set(value))
+
+
+def as_distribution(what: str, value: object) -> Distribution:
+    """A distribution given in Python: a number, the pair (low, high) of a uniform one, or
+    {"normal": (mean, deviation)} and other kinds; `what` names it in errors."""
+    remedy = 'give a number, (low, high), or {"normal": (mean, deviation)}'
+    kind, numbers = "uniform", value
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool):
+        kind, numbers = "choice", (value,)
+    elif isinstance(value, dict):
+        if len(value) != 1 or next(iter(value)) not in KINDS or "grid" in value:
+            kinds = [name for name in KINDS if name != "grid"]
+            cause = f"{what} is {shown(value)}, expected one distribution"
+            raise StateError(cause, f"its kind is one of {', '.join(kinds)}")
+        ((kind, numbers),) = value.items()
+    array, fault = read_array(numbers, None)
+    size = KINDS[kind].size
+    if fault or array.ndim != 1 or not array.size or (size is not None and array.size != size):
+        raise StateError(f"{what} is {shown(value)}, expected a distribution", remedy)
+    if not np.isfinite(array).all():
+        raise StateError(f"{what} is {shown(value)}, with a number that is not finite", remedy)
+    row = [float(x) for x in array]
+    if fault := KINDS[kind].fault(row):
+        raise StateError(f"{what} is {shown(value)}: {fault}", remedy)
+    return Distribution(kind, tuple(row))
 
 
 def read_distribution(table: Table, key: str) -> Distribution:

@@ -19,13 +19,15 @@ from psiphi.backends.cpu.gufunc_kernel import (
 from psiphi.backends.cpu.input_pack import pack, tail_argument, unpack
 from psiphi.backends.cpu.loop_kernel import loop_text, tables
 from psiphi.backends.cpu.straight_kernel import angle_loop
+from psiphi.backends.llvm.lane_functions import lane_function
 from psiphi.backends.llvm.llvm_emitter import Width, internal_function
 from psiphi.backends.llvm.register_spills import segment_function
 from psiphi.backends.llvm.sincos import sincos, sincos_loop
 from psiphi.compiler.ir.block_frame import (
+    AnyBlock,
     BlockFrame,
-    BlockSequence,
     FrameCopy,
+    LaneBlock,
     LoopBlock,
     NamedBlocks,
     PlacedBlock,
@@ -100,8 +102,10 @@ def single_step_kernel(step: SingleStep, fma: bool) -> Kernel:
     return Kernel(inputs, outputs, step.frame.size, text)
 
 
-def _block_text(block: PlacedBlock | BlockSequence | LoopBlock, w: Width, fma: bool) -> str:
+def _block_text(block: AnyBlock, w: Width, fma: bool) -> str:
     """@<block>.<suffix>(ptr frame)."""
+    if isinstance(block, LaneBlock):
+        return lane_function(block, w)
     if isinstance(block, LoopBlock):
         return _loop_block(block, w, fma)
     if isinstance(block, PlacedBlock):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TypedDict
 
-from psiphi.compiler.ir.segments import SEPARATE, Segment, fused_products
+from psiphi.compiler.ir.segments import SEPARATE, Segment, Store, fused_products
 from psiphi.compiler.tape.ops import Op
 
 INSTRUCTION = {Op.ADD: "fadd", Op.SUB: "fsub", Op.MUL: "fmul", Op.DIV: "fdiv"}
@@ -128,9 +128,18 @@ class Emitter:
                 for store in pending.pop(node, ()) if self.stores_early else ():
                     self._store(store)
                 self._after_node(node)
-        for store in chain.from_iterable(pending.values()):
+        late = [*chain.from_iterable(pending.values())]
+        self._load_overwritten(late)
+        for store in late:
             self._store(store)
         return self.lines
+
+    def _load_overwritten(self, stores: list[Store]) -> None:
+        """Load the inputs that are copied to results, where another result overwrites them."""
+        written = {(store.base, store.offset) for store in stores}
+        for node in dict.fromkeys(store.node for store in stores):
+            if self.segment.loads.get(node) in written:
+                self.value(node)
 
     def _before_nodes(self, order: list[int]) -> None:
         """Hook: called with the order in which nodes are computed."""

@@ -2,7 +2,8 @@
 
 The frame has a place for each argument of each block, then scratch memory that the blocks share.
 
-A straight block reads and writes the places directly. A block over the joints of a large robot has
+A straight block reads and writes the places directly, as do random numbers and selections
+(`lane_blocks.py`). A block over the joints of a large robot has
 one tape for each joint type, which reads the coordinates of a joint at %q and %v. Loops over links
 have their own layout in the scratch memory: their arguments are copied in, and their results out.
 """
@@ -12,15 +13,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from psiphi.compiler.ir.lane_blocks import LaneCode, RandomNumbers, Selection
 from psiphi.compiler.ir.loop_tables import frame_layout
-from psiphi.compiler.ir.segments import Segment, Store, split_segments
+from psiphi.compiler.ir.segments import UNSPLIT, Segment, Store, split_segments
 from psiphi.compiler.sweeps.link_loops import LinkLoops
 from psiphi.compiler.sweeps.sweep_program import Program
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import Count, operands
 
-UNSPLIT = 1 << 60  # segment size of code that is one segment
 FrameCopy = tuple[int, int, int]  # source, target, number of values
 
 
@@ -37,7 +38,8 @@ class PerJointBlock:
         return sum((tape.count * len(places) for tape, places in self.kinds), Count())
 
 
-Code = StraightCode | LinkLoops | PerJointBlock  # the last two for robots of more than 64 bodies
+# loops over links or joints are for robots of more than 64 bodies
+Code = StraightCode | LinkLoops | PerJointBlock | LaneCode
 # {block: (code, {argument: place})}; the place of other arguments has the name of the argument
 NamedBlocks = dict[str, tuple[Code, dict[str, str]]]
 
@@ -99,6 +101,19 @@ class LoopBlock:
     scratch: int
 
 
+@dataclass(frozen=True)
+class LaneBlock:
+    """Random numbers or a selection, and the offset of each argument in the common frame."""
+
+    name: str
+    code: LaneCode
+    places: dict[str, int]
+    scratch: int = 0
+
+
+AnyBlock = PlacedBlock | BlockSequence | LoopBlock | LaneBlock
+
+
 class BlockFrame:
     """The common frame of some blocks."""
 
@@ -131,12 +146,14 @@ class BlockFrame:
         return self.places[""] + max(block.scratch for block in self.blocks.values())
 
     @cached_property
-    def blocks(self) -> dict[str, PlacedBlock | BlockSequence | LoopBlock]:
+    def blocks(self) -> dict[str, AnyBlock]:
         return {name: self._block(name, *pair) for name, pair in self.named.items()}
 
-    def _block(
-        self, name: str, code: Code, place: dict[str, str]
-    ) -> PlacedBlock | BlockSequence | LoopBlock:
+    def _block(self, name: str, code: Code, place: dict[str, str]) -> AnyBlock:
+        if isinstance(code, RandomNumbers | Selection):
+            arguments = (*code.program.inputs, *code.program.outputs)
+            found = {x.name: self.places[place.get(x.name, x.name)] for x in arguments}
+            return LaneBlock(name, code, found)
         if isinstance(code, LinkLoops):
             return self._loop_block(name, code, place)
         if isinstance(code, PerJointBlock):
@@ -148,7 +165,10 @@ class BlockFrame:
                 ),
             )
         block = self._placed_block(name, code, place, 0)
-        return block if block.inputs_are_intact else self._placed_block(name, code, place, UNSPLIT)
+        if not block.inputs_are_intact:
+            block = self._placed_block(name, code, place, UNSPLIT)
+        assert block.inputs_are_intact, f"{name} overwrites an input before it reads it"
+        return block
 
     def _placed_block(
         self,

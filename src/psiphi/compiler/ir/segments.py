@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from psiphi.compiler.ir.instruction_order import choose_order
@@ -23,6 +23,7 @@ from psiphi.compiler.tape.tape import Tape, operands
 Places = dict[int, tuple[str, int]]  # {node: (base, offset)}
 SEPARATE = "separate"  # the base of an input outside of the frame, which no segment writes
 SEGMENT_SIZE = 1000  # nodes per segment
+UNSPLIT = 1 << 60  # segment size of code that is one segment
 COPY_SIZE = 100  # stores of a segment without nodes: LLVM's time for them grows quadratically
 
 
@@ -284,6 +285,9 @@ def _make_segments(
         if n not in run_of
         for place in places
     ]
+    if size >= UNSPLIT and segments:  # a result may overwrite an input that is copied
+        segments[-1] = replace(segments[-1], stores=[*segments[-1].stores, *stores])
+        return segments, frame
     for n, start in enumerate(range(0, len(stores), COPY_SIZE)):
         segments.append(
             Segment(f"copies{n or ''}", tape, [], stores[start : start + COPY_SIZE], loads)

@@ -1,0 +1,15 @@
+"""Environments for reinforcement learning: `pp.environment`.
+
+In: a robot, a ground, an actuation, and terms: observations, rewards, terminations, resets. Out: an
+`Environment`, whose control step is one compiled kernel. Read `environment.py` first.
+
+    environment.py          `pp.environment` and `Environment`: pure functions on batches of states
+    environment_input.py    The arguments of `pp.environment`, read and checked
+    term_state.py           What a term reads: the state of one environment
+    term_words.py           Terms that have a name
+    term_trace.py           Terms as code: functions that run once, on tape expressions
+    state_resets.py         The state at the start of an episode
+    environment_program.py  The blocks of a control step, and their order
+    environment_kernel.py   Compiles and runs a control step
+    vector_env.py           `gymnasium.vector.VectorEnv` and `gymnasium.Env`
+"""

@@ -1,0 +1,432 @@
+"""The control step of an environment as blocks, in the frame of a rollout.
+
+    env.check_action, env.use_action    an action that is not finite is replaced by zero
+    env.act                             the action becomes the torque, or the reference of the law
+    (law, dynamics, contacts, ...)      the steps of the simulation
+    env.check, env.restore              a state that is not finite is replaced by that before
+    env.terms                           reward, terminated, truncated
+    env.noise, env.observe              random numbers and observations
+    env.renew, env.draw, env.reset,     where an episode ended: the next one begins, and
+    env.apply                           is observed again
+
+The three modes of autoreset differ in the order of the blocks, and in where `env.reset` acts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from psiphi.apps.environments.environment_input import EnvironmentInput
+from psiphi.apps.environments.state_resets import NEW
+from psiphi.apps.environments.term_state import (
+    ACTION,
+    COMMAND,
+    COUNTER,
+    EPISODE,
+    KEY,
+    LAST_V,
+    PREVIOUS,
+    STEP,
+)
+from psiphi.apps.environments.term_trace import NUMBERS, TermTrace, traced_twice
+from psiphi.compiler.ir.block_frame import BlockFrame, Code, NamedBlocks
+from psiphi.compiler.ir.lane_blocks import DRAWS, RandomNumbers, Selection
+from psiphi.compiler.ir.loop_nodes import Rollout
+from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
+from psiphi.compiler.sweeps.tree_loop import StraightCode
+from psiphi.compiler.tape.array_trace import trace_rule
+from psiphi.model.spatial.branch_free import less, maximum, minimum
+from psiphi.simulation.compiled_rollout import contact_blocks, step_blocks
+from psiphi.simulation.compiled_rollout.rollout_program import RolloutProgram, law_place
+
+NEXT_STEP, SAME_STEP, DISABLED, RESET = "next_step", "same_step", "disabled", "reset"
+MODES = (NEXT_STEP, SAME_STEP, DISABLED)
+GIVEN, PENDING, RESETTING, OBSERVING = "env.given", "env.pending", "env.resetting", "env.observing"
+INVALID, FAILED = "env.invalid", "env.failed"
+REWARD, REWARD_TERMS = "env.reward", "env.reward_terms"
+TERMINATED, TRUNCATED, ENDS = "env.terminated", "env.truncated", "env.ends"
+BEFORE = {"Q": "env.before_q", "V": "env.before_v"}
+NEW_COUNTER, NOISE, RENEWAL = "env.new_counter", "env.noise_numbers", "env.reset_numbers"
+LARGEST_ACTION, LARGEST_SQUARE = 1e100, 1e16  # above which numbers count as diverged
+
+
+def observed(group: str) -> str:
+    """The place of a group of observations."""
+    return f"env.observed.{group}"
+
+
+def final(group: str) -> str:
+    """The place of the last observations of an episode."""
+    return f"env.final.{group}"
+
+
+@dataclass(frozen=True, eq=False)
+class EnvironmentProgram:
+    """The blocks of a control step in a mode of autoreset, or those of a reset (`RESET`)."""
+
+    given: EnvironmentInput
+    mode: str
+
+    @property
+    def rollout_program(self) -> RolloutProgram:
+        return self.given.program
+
+    @cached_property
+    def state_sizes(self) -> dict[str, int]:
+        """The state of an environment, by place: what a step reads and returns."""
+        given = self.given
+        found = {"q": given.robot.nq, "v": given.robot.nv, KEY: 2, COUNTER: 3}
+        found |= dict.fromkeys((ACTION, PREVIOUS), given.action_size) | {PENDING: 1}
+        return found | self._commands
+
+    @property
+    def _commands(self) -> dict[str, int]:
+        count = len(self.given.setup.commands)
+        return {COMMAND: count} if count else {}
+
+    @property
+    def outputs(self) -> dict[str, int]:
+        """The results of a step besides the state, by place."""
+        groups = dict.fromkeys(self.given.groups, self.codes["env.observe"].program.outputs)
+        sizes = {arg.name: arg.size for arg in next(iter(groups.values()))}
+        if self.mode == RESET:
+            return sizes
+        flags = dict.fromkeys((REWARD, TERMINATED, TRUNCATED, FAILED), 1)
+        found = {**sizes, **flags, REWARD_TERMS: max(1, len(self.given.rewards))}
+        if self.given.setup.contacts is not None:
+            found |= {contact_blocks.TOTAL: self.given.setup.contacts.count}
+        if self.mode == SAME_STEP:
+            found |= {final(name): sizes[observed(name)] for name in groups}
+        return found
+
+    # -- the code of each block ------------------------------------------------------------------
+
+    @cached_property
+    def term_sizes(self) -> dict[str, int]:
+        """The places that terms may read."""
+        given = self.given
+        nv, contacts = given.robot.nv, given.setup.contacts
+        found = {"Q": given.robot.nq, "V": nv, "tau": nv, LAST_V: nv, COUNTER: 3}
+        found |= dict.fromkeys((ACTION, PREVIOUS), given.action_size)
+        found |= self._commands
+        if contacts is not None:
+            found |= {"contact.impulse": 3 * contacts.count, "contact.mode": contacts.count}
+        for values in given.robot.parameter_arguments if given.robot.freed is not None else ():
+            found[PARAMETERS] = np.shape(values)[-1]
+        return found
+
+    @cached_property
+    def codes(self) -> dict[str, Code]:
+        """The blocks of this package, by name."""
+        observe, noise = self._observations()
+        reset, drawn = self._resets()
+        codes: dict[str, Code] = {
+            "start": step_blocks.start_block(self.given.robot.manifold),
+            "env.observe": observe,
+            "env.reset": reset,
+            "env.renew": _rule("renew", {COUNTER: 3}, _renewed),
+            "env.apply": self._apply(),
+        }
+        codes |= {"env.noise": RandomNumbers(noise)} if noise else {}
+        codes |= {"env.draw": RandomNumbers(drawn, noise // DRAWS)} if drawn else {}
+        if self.mode == RESET:
+            return codes
+        nq, nv, na = self.given.robot.nq, self.given.robot.nv, self.given.action_size
+        codes |= {
+            "env.check_action": _rule("check_action", {GIVEN: na}, _checked_action),
+            "env.use_action": Selection(INVALID, {GIVEN: ""}, {GIVEN: na}),
+            "env.act": self._act(),
+            "env.last": _rule("last", {"V": nv}, lambda x: {LAST_V: x["V"]}),
+            "env.check": _rule("check", {"Q": nq, "V": nv, INVALID: 1}, _checked_state),
+            "env.restore": self._restore(),
+            "env.terms": traced_twice("rewards and terminations", self._terms),
+        }
+        if self.mode == SAME_STEP:
+            sizes = {arg.name: arg.size for arg in observe.program.outputs}
+            codes["env.final"] = _rule("final", {**sizes, ENDS: 1}, self._final)
+        return codes
+
+    def trace(self) -> None:
+        """Trace all terms: an error in one of them is raised now."""
+        assert self.codes
+
+    def _act(self) -> StraightCode:
+        given, m = self.given, self.given.robot.manifold
+        motors = given.setup.motors
+        sizes = {GIVEN: given.action_size, ACTION: given.action_size, COUNTER: 3}
+        sizes |= {"Q": given.robot.nq, "V": given.robot.nv}
+
+        def rule(x: dict[str, np.ndarray]) -> dict[str, Any]:
+            bounds = (given.action_limit * np.ones(given.action_size)).tolist()
+            action = np.array(
+                [minimum(maximum(a, -b), b) for a, b in zip(x[GIVEN], bounds, strict=True)]
+            )
+            push = np.zeros(given.robot.nv, dtype=object)
+            push[motors] = action * given.setup.scale
+            number, episode, step = x[COUNTER]
+            found: dict[str, Any] = {ACTION: action, PREVIOUS: x[ACTION]}
+            if given.is_torque:
+                found["tau"] = push
+            else:
+                posture = np.array(given.posture, dtype=object)
+                found[law_place("q_ref")] = _moved(m, posture, push, motors)
+            found[COUNTER] = [number, episode, step + 1.0]
+            return found | {BEFORE["Q"]: x["Q"], BEFORE["V"]: x["V"]}
+
+        return _rule("act", sizes, rule)
+
+    def _restore(self) -> Selection:
+        given = self.given
+        values = {"Q": BEFORE["Q"], "q": BEFORE["Q"], "V": BEFORE["V"], "v": BEFORE["V"]}
+        values |= {LAST_V: BEFORE["V"], **self._silent}
+        return Selection(FAILED, values, self._sizes | dict.fromkeys(("v", "V"), given.robot.nv))
+
+    @property
+    def _silent(self) -> dict[str, str]:
+        """Places that are zero before the first step: {place: ""}."""
+        names = ["tau"]
+        if self.given.setup.contacts is not None:
+            names += contact_blocks.RECORDED
+        return dict.fromkeys(names, "")
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        nq, nv = self.given.robot.nq, self.given.robot.nv
+        return {**self.term_sizes, **self.state_sizes, "Q": nq, "q": nq, "V": nv, "v": nv}
+
+    def _terms(self) -> StraightCode:
+        """Reward, terminated and truncated, and where an episode ends."""
+        given = self.given
+        trace = TermTrace(given.setup, {**self.term_sizes, FAILED: 1, PENDING: 1})
+        terms = [
+            weight * trace.number(f"the reward {name!r}", term)
+            for name, (weight, term) in given.rewards.items()
+        ] or [0.0]
+        (failed,) = trace.place(FAILED)
+        terminated: Any = failed.item()
+        for name, term in given.terminations.items():
+            flag = trace.number(f"the termination {name!r}", term)
+            flag = 1.0 - _is_zero(flag)
+            terminated = terminated + flag - terminated * flag
+        truncated: Any = 0.0
+        if given.most_steps:
+            step = trace.place(COUNTER)[STEP].item()
+            truncated = (1.0 - less(step, given.most_steps - 0.5)) * (1.0 - terminated)
+        if self.mode == NEXT_STEP:  # the episode of a pending environment begins now
+            pending = trace.place(PENDING)[0].item()
+            active = 1.0 - pending
+            terms = [active * x for x in terms]
+            terminated, truncated = active * terminated, active * truncated
+            trace.outputs[FAILED] = [active * failed.item()]
+            trace.outputs[RESETTING] = [pending]
+        ends = terminated + truncated
+        total: Any = 0.0
+        for x in terms:
+            total = total + x
+        trace.outputs |= {
+            REWARD: [total],
+            REWARD_TERMS: terms,
+            TERMINATED: [terminated],
+            TRUNCATED: [truncated],
+            ENDS: [ends],
+            PENDING: [ends],
+            OBSERVING: [1.0],
+        }
+        return trace.code("terms")
+
+    def _observations(self) -> tuple[StraightCode, int]:
+        """The code, and how many random numbers it reads."""
+        sizes: list[int] = []
+
+        def make() -> StraightCode:
+            trace = TermTrace(self.given.setup, self.term_sizes, random=True)
+            for group, terms in self.given.groups.items():
+                values: list[Any] = []
+                for term in terms:
+                    values += term.values(trace)
+                trace.outputs[observed(group)] = values
+            sizes.append(trace.random_size)
+            return trace.code("observe")
+
+        code = traced_twice("observations", make)
+        return code, sizes[-1]
+
+    def _resets(self) -> tuple[StraightCode, int]:
+        sizes: list[int] = []
+
+        def make() -> StraightCode:
+            trace = TermTrace(self.given.setup, {}, random=True)
+            self.given.resets.store(trace, self.given.robot)
+            sizes.append(trace.random_size)
+            return trace.code("reset")
+
+        code = traced_twice("resets", make)
+        return code, sizes[-1]
+
+    def _apply(self) -> Selection:
+        values = {"Q": f"{NEW}q", "q": f"{NEW}q", "V": f"{NEW}v", "v": f"{NEW}v"}
+        values |= {LAST_V: f"{NEW}v", COUNTER: NEW_COUNTER, KEY: KEY, **self._silent}
+        values |= dict.fromkeys((ACTION, PREVIOUS, PENDING), "")
+        values |= {COMMAND: NEW + COMMAND} if self.given.setup.commands else {}
+        return Selection(RESETTING, values, self._sizes)
+
+    def _final(self, x: dict[str, np.ndarray]) -> dict[str, Any]:
+        found: dict[str, Any] = {final(name): x[observed(name)] for name in self.given.groups}
+        return found | {RESETTING: x[ENDS], OBSERVING: x[ENDS]}
+
+    # -- the program ------------------------------------------------------------------------------
+
+    @property
+    def blocks(self) -> NamedBlocks:
+        """The blocks of this package and those of the simulation."""
+        found: NamedBlocks = {name: (code, _places(name)) for name, code in self.codes.items()}
+        return found if self.mode == RESET else self.rollout_program.blocks | found
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The blocks of a control step, in order."""
+        look = ("env.noise", "env.observe")
+        reset = ("env.renew", "env.draw", "env.reset", "env.apply")
+        after = {
+            SAME_STEP: (*look, "env.final", *reset, *look),
+            NEXT_STEP: (*reset, *look),
+            DISABLED: look,
+            RESET: (*reset, *look),
+        }[self.mode]
+        if self.mode == RESET:
+            return self._present(after)
+        step, count = self.rollout_program.order, self.given.decimation
+        head = ("env.check_action", "env.use_action", "env.act")
+        tail = ("env.check", "env.restore", "env.terms", *after)
+        return self._present((*head, *step * (count - 1), "env.last", *step, *tail))
+
+    def _present(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(x for x in names if x in self.codes or not x.startswith("env."))
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """{block: the place that says where it acts}."""
+        found = dict.fromkeys(("env.renew", "env.draw", "env.reset", "env.apply"), RESETTING)
+        if self.mode == SAME_STEP:
+            found |= dict.fromkeys(("env.noise", "env.observe"), OBSERVING)
+        return {name: place for name, place in found.items() if name in self.order}
+
+    @property
+    def packed(self) -> tuple[str, ...]:
+        """The places that a call gives, besides the constants."""
+        return (*self.state_sizes, RESETTING if self.mode == RESET else GIVEN)
+
+    @property
+    def constants(self) -> tuple[str, ...]:
+        """The places of constants."""
+        if self.mode == RESET:
+            return ()
+        written = {"q", "v", "tau" if self.given.is_torque else law_place("q_ref")}
+        return tuple(x for x in self.given.options.packed_once if x not in written)
+
+    @property
+    def sampled(self) -> tuple[str, ...]:
+        """The places that a call returns: the state, then the outputs."""
+        state = {"q": "Q", "v": "V"}
+        return (*(state.get(x, x) for x in self.state_sizes), *self.outputs)
+
+    @property
+    def rollout(self) -> Rollout:
+        """One control step, for the back end."""
+        loops, conditions, prologue = (), {}, ("start",)
+        if self.mode != RESET:
+            simulated = self.rollout_program.rollout
+            loops, prologue = simulated.repeats, simulated.prologue
+            conditions = dict(simulated.conditions)
+        return Rollout(
+            BlockFrame(self._used(prologue)),
+            self.order,
+            (*self.packed, *self.constants),
+            (),
+            self.sampled,
+            loops,
+            conditions | self.conditions,
+            prologue,
+        )
+
+    def _used(self, prologue: tuple[str, ...]) -> NamedBlocks:
+        """The blocks that run; `env.apply` gives each place of the state its size."""
+        names = {*self.order, *prologue, "env.apply"}
+        return {x: y for x, y in self.blocks.items() if x in names or x[:4] != "env."}
+
+    @property
+    def flops(self) -> int:
+        """The operations of a control step; a sine or cosine counts as forty."""
+        counts = [code.count for name, code in self.codes.items() if name in self.order]
+        own = sum(count.flops + 40 * count.trig for count in counts)
+        return own + (self.mode != RESET) * self.given.decimation * self.rollout_program.flops
+
+    @property
+    def key(self) -> list[str]:
+        """What the code depends on, besides the robot."""
+        texts = [
+            f"{name} {code.program.inputs} {code.program.outputs} {code.tape.nodes} {code.stores}"
+            if isinstance(code, StraightCode)
+            else f"{name} {getattr(code, 'key', code)}"
+            for name, code in self.codes.items()
+        ]
+        head = [*self.packed, *self.constants, *self.sampled, str(self.given.decimation)]
+        return [self.mode, *head, *texts]
+
+
+def _rule(name: str, sizes: Mapping[str, int], rule: Callable[[dict], Mapping]) -> StraightCode:
+    """The code of a rule on a dict of places."""
+    inputs = [Argument(place, (size,)) for place, size in sizes.items()]
+    return trace_rule(name, inputs, lambda **places: rule(places))
+
+
+def _places(block: str) -> dict[str, str]:
+    """{argument: place} of a block with arguments of its own names."""
+    counter = NEW_COUNTER if block == "env.draw" else COUNTER
+    numbers = {"env.observe": NOISE, "env.noise": NOISE}.get(block, RENEWAL)
+    if block in ("env.draw", "env.noise"):
+        return {"key": KEY, "counter": counter, NUMBERS: numbers}
+    return {NUMBERS: numbers}
+
+
+def _renewed(x: dict[str, np.ndarray]) -> dict[str, Any]:
+    """The counter of the next episode."""
+    return {NEW_COUNTER: [x[COUNTER][0], x[COUNTER][EPISODE] + 1.0, 0.0]}
+
+
+def _checked_action(x: dict[str, np.ndarray]) -> dict[str, Any]:
+    good: Any = 1.0
+    for a in x[GIVEN]:
+        good = good * less(a, LARGEST_ACTION) * less(-LARGEST_ACTION, a)
+    return {INVALID: [1.0 - good]}
+
+
+def _checked_state(x: dict[str, np.ndarray]) -> dict[str, Any]:
+    """failed: 1 where the state is not finite, or the action was not."""
+    size: Any = 0.0
+    for value in (*x["Q"], *x["V"]):
+        size = size + value * value
+    return {FAILED: [1.0 - less(size, LARGEST_SQUARE) * (1.0 - x[INVALID][0])]}
+
+
+def _is_zero(flag: Any) -> Any:
+    """1 where a number is 0: neither above nor below."""
+    return (1.0 - less(flag, 0.0)) * (1.0 - less(0.0, flag))
+
+
+def _moved(m: Any, posture: np.ndarray, shift: np.ndarray, motors: np.ndarray) -> np.ndarray:
+    """posture exp(shift), for joints that have a motor; the others keep the posture."""
+    out = posture.copy()
+    i, k = m.flat
+    out[i] = posture[i] + shift[k]
+    moving = set(np.asarray(motors).tolist())
+    for joint in m.curved:
+        if moving & set(range(joint.v_slice.start, joint.v_slice.stop)):
+            own = joint.row.exp(list(posture[joint.q_slice]), list(shift[joint.v_slice]))
+            out[joint.q_slice] = own
+    return out

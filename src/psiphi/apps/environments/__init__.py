@@ -9,6 +9,8 @@ In: a robot, a ground, an actuation, and terms: observations, rewards, terminati
     term_words.py           Terms that have a name
     term_trace.py           Terms as code: functions that run once, on tape expressions
     state_resets.py         The state at the start of an episode
+    randomization.py        Numbers of the robot, controller and ground of an episode
+    step_events.py          New commands, pushes, the delay of actions
     environment_program.py  The blocks of a control step, and their order
     environment_kernel.py   Compiles and runs a control step
     vector_env.py           `gymnasium.vector.VectorEnv` and `gymnasium.Env`

@@ -76,11 +76,16 @@ def environment(
     terminations: Mapping[str, NamedTerm] | Sequence[NamedTerm] | NamedTerm | None = None,
     resets: Mapping[str, Any] | Callable[..., Any] | None = None,
     commands: Mapping[str, Any] | None = None,
+    command_interval: float | None = None,
+    randomize: Mapping[str, Any] | None = None,
+    pushes: Mapping[str, Any] | None = None,
+    push_interval: float | None = None,
     episode_length: float | None = None,
     dt: float = 0.005,
     decimation: int = 4,
     action_scale: Numbers | None = None,
     action_limit: Numbers = 1.0,
+    action_delay: float = 0.0,
     q0: Numbers | None = None,
     v0: Numbers | None = None,
     method: str | None = None,
@@ -109,9 +114,15 @@ def environment(
 
     `resets` is {"offset": {name: distribution}, "v": {name: distribution}} about the nominal state
     q0 and v0, or a function of s that returns {"q": q, "v": v}. `commands` is {name: distribution},
-    drawn for each episode: `s.command`. A distribution is a number, (low, high), or
-    {"normal": (mean, deviation)}. Random numbers depend on the seed, the number of the environment,
-    the number of its episode and the step in it, on nothing else.
+    drawn for each episode, and again after each `command_interval` seconds: `s.command`. A
+    distribution is a number, (low, high), or {"normal": (mean, deviation)}. Random numbers depend
+    on the seed, the number of the environment, the number of its episode and the step in it, on
+    nothing else.
+
+    `randomize` is {word: distribution} for each episode: "mass", "inertia", "com", "armature",
+    "kp", "kd" and "ground_friction", as in the table [vary] of studies. `pushes` changes the
+    velocity every `push_interval` seconds, {"x": (-0.5, 0.5)}. Actions act `action_delay` seconds
+    late.
 
     The other arguments are those of `pp.rollout`.
 
@@ -142,6 +153,12 @@ def environment(
         "passive": passive,
         "limits": limits,
     }
+    events = {
+        "command_interval": command_interval,
+        "pushes": pushes,
+        "push_interval": push_interval,
+        "action_delay": action_delay,
+    }
     return Environment(
         read_input(
             robot,
@@ -156,6 +173,8 @@ def environment(
             terminations,
             resets,
             commands,
+            randomize,
+            events,
             q0,
             v0,
             episode_length,

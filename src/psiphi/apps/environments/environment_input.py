@@ -20,11 +20,14 @@ from psiphi._util.validate import (
     robot_of,
     whole_number,
 )
+from psiphi.apps.environments.randomization import Randomization, read_randomization
 from psiphi.apps.environments.state_resets import Resets, read_resets, sampled
+from psiphi.apps.environments.step_events import Events, read_events
 from psiphi.apps.environments.term_state import TermSetup, TermState
 from psiphi.apps.environments.term_trace import TermTrace, term_name
 from psiphi.apps.environments.term_words import OBSERVATIONS, REWARDS, TERMINATIONS
 from psiphi.apps.studies.distributions import Distribution, as_distribution
+from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.model.contact.ground import Ground
 from psiphi.robot.robot import Robot
 from psiphi.simulation.compiled_rollout.contact_step import choose_method
@@ -35,7 +38,7 @@ from psiphi.simulation.compiled_rollout.rollout_program import (
 from psiphi.simulation.control.control_law import Controller, is_law_controller
 from psiphi.simulation.control.joint_controllers import read_posture
 from psiphi.simulation.forces.joint_limit_impact import JointStops
-from psiphi.simulation.plant import Plant
+from psiphi.simulation.plant import Plant, parameters_of
 from psiphi.simulation.rollout.rollout import RolloutArguments
 
 NamedTerm = str | Callable[[TermState], Any]
@@ -81,6 +84,8 @@ class EnvironmentInput:
     terminations: Mapping[str, Callable[[TermState], Any]]
     resets: Resets
     most_steps: int  # of an episode; 0 for no limit
+    randomization: Randomization
+    events: Events
 
     @property
     def robot(self) -> Robot:
@@ -108,6 +113,8 @@ def read_input(
     terminations: object,
     resets: object,
     commands: object,
+    randomize: object,
+    events: Mapping[str, Any],
     q0: Numbers | None,
     v0: Numbers | None,
     episode_length: float | None,
@@ -120,6 +127,9 @@ def read_input(
             f"environment: {plant.name} is {shown(plant.system)}, expected a robot",
             "use pp.embed for mechanisms with loops",
         )
+    posture = _posture(plant, actuation, q0)
+    randomization, actuation = read_randomization(plant.robot, actuation, ground, randomize)
+    plant = Plant(randomization.robot)
     h = positive_number("dt", dt, "give seconds, such as 0.005")
     count = whole_number("decimation", decimation)
     if count < 1:
@@ -129,7 +139,6 @@ def read_input(
         **{"dt": h, "steps": 1, **simulation, "method": method, "contacts": ground}
     )
     plant.set_motors(arguments.actuated, arguments.passive)
-    posture = _posture(plant, actuation, q0)
     law = arguments.rollout_input(plant, actuation, (), 1, h, None)
     stops = JointStops(plant) if arguments.has_stops else None
     options = law.options(plant, method, False, stops)
@@ -155,6 +164,7 @@ def read_input(
         _scale(plant.robot, actuation, motors, action_scale),
     )
     constants = {**law.constants(), "h": np.array([h])}
+    constants |= dict(zip((PARAMETERS,), parameters_of(plant.robot), strict=False))
     return EnvironmentInput(
         setup,
         RolloutProgram(plant.system, options),
@@ -166,8 +176,10 @@ def read_input(
         _observations(observations),
         _rewards(rewards),
         _terminations(terminations),
-        read_resets(plant.robot, resets, named),
+        read_resets(plant.robot, resets, named, randomization),
         _most_steps(episode_length, h * count),
+        randomization,
+        read_events(plant.robot, named, dt=h, decimation=count, **events),
     )
 
 

@@ -1,10 +1,11 @@
 """The control step of an environment as blocks, in the frame of a rollout.
 
     env.check_action, env.use_action    an action that is not finite is replaced by zero
-    env.act                             the action becomes the torque, or the reference of the law
+    env.act, env.aim                    the action becomes the torque, or the reference of the law
     (law, dynamics, contacts, ...)      the steps of the simulation
     env.check, env.restore              a state that is not finite is replaced by that before
     env.terms                           reward, terminated, truncated
+    env.clock, env.event, ...           new commands and pushes
     env.noise, env.observe              random numbers and observations
     env.renew, env.draw, env.reset,     where an episode ended: the next one begins, and
     env.apply                           is observed again
@@ -23,6 +24,7 @@ import numpy as np
 
 from psiphi.apps.environments.environment_input import EnvironmentInput
 from psiphi.apps.environments.state_resets import NEW
+from psiphi.apps.environments.step_events import COMMAND_DUE, EVENT, PUSH_DUE, TIMERS
 from psiphi.apps.environments.term_state import (
     ACTION,
     COMMAND,
@@ -43,6 +45,7 @@ from psiphi.compiler.tape.array_trace import trace_rule
 from psiphi.model.spatial.branch_free import less, maximum, minimum
 from psiphi.simulation.compiled_rollout import contact_blocks, step_blocks
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutProgram, law_place
+from psiphi.simulation.plant import parameters_of
 
 NEXT_STEP, SAME_STEP, DISABLED, RESET = "next_step", "same_step", "disabled", "reset"
 MODES = (NEXT_STEP, SAME_STEP, DISABLED)
@@ -52,6 +55,9 @@ REWARD, REWARD_TERMS = "env.reward", "env.reward_terms"
 TERMINATED, TRUNCATED, ENDS = "env.terminated", "env.truncated", "env.ends"
 BEFORE = {"Q": "env.before_q", "V": "env.before_v"}
 NEW_COUNTER, NOISE, RENEWAL = "env.new_counter", "env.noise_numbers", "env.reset_numbers"
+HAPPENING = "env.event_numbers"
+HISTORY, RECENT = "env.history", "env.recent"  # actions, the last one first
+EVENT_DRAWS = 1 << 20  # the first draw of events: observations come before
 LARGEST_ACTION, LARGEST_SQUARE = 1e100, 1e16  # above which numbers count as diverged
 
 
@@ -82,7 +88,14 @@ class EnvironmentProgram:
         given = self.given
         found = {"q": given.robot.nq, "v": given.robot.nv, KEY: 2, COUNTER: 3}
         found |= dict.fromkeys((ACTION, PREVIOUS), given.action_size) | {PENDING: 1}
-        return found | self._commands
+        found |= self._commands | given.randomization.sizes
+        found |= {TIMERS: 2} if given.events.exist else {}
+        return found | ({HISTORY: self._past * given.action_size} if self._past else {})
+
+    @property
+    def _past(self) -> int:
+        """How many earlier actions act on some step of the simulation."""
+        return -(-self.given.events.delay // self.given.decimation)
 
     @property
     def _commands(self) -> dict[str, int]:
@@ -116,7 +129,7 @@ class EnvironmentProgram:
         found |= self._commands
         if contacts is not None:
             found |= {"contact.impulse": 3 * contacts.count, "contact.mode": contacts.count}
-        for values in given.robot.parameter_arguments if given.robot.freed is not None else ():
+        for values in parameters_of(given.robot):
             found[PARAMETERS] = np.shape(values)[-1]
         return found
 
@@ -141,6 +154,8 @@ class EnvironmentProgram:
             "env.check_action": _rule("check_action", {GIVEN: na}, _checked_action),
             "env.use_action": Selection(INVALID, {GIVEN: ""}, {GIVEN: na}),
             "env.act": self._act(),
+            **{f"env.aim{i}": self._aim(i) for i in self._actions},
+            **self._events,
             "env.last": _rule("last", {"V": nv}, lambda x: {LAST_V: x["V"]}),
             "env.check": _rule("check", {"Q": nq, "V": nv, INVALID: 1}, _checked_state),
             "env.restore": self._restore(),
@@ -156,29 +171,65 @@ class EnvironmentProgram:
         assert self.codes
 
     def _act(self) -> StraightCode:
-        given, m = self.given, self.given.robot.manifold
-        motors = given.setup.motors
+        given = self.given
         sizes = {GIVEN: given.action_size, ACTION: given.action_size, COUNTER: 3}
         sizes |= {"Q": given.robot.nq, "V": given.robot.nv}
+        sizes |= {HISTORY: self._past * given.action_size} if self._past else {}
 
         def rule(x: dict[str, np.ndarray]) -> dict[str, Any]:
             bounds = (given.action_limit * np.ones(given.action_size)).tolist()
             action = np.array(
                 [minimum(maximum(a, -b), b) for a, b in zip(x[GIVEN], bounds, strict=True)]
             )
-            push = np.zeros(given.robot.nv, dtype=object)
-            push[motors] = action * given.setup.scale
             number, episode, step = x[COUNTER]
-            found: dict[str, Any] = {ACTION: action, PREVIOUS: x[ACTION]}
-            if given.is_torque:
-                found["tau"] = push
-            else:
-                posture = np.array(given.posture, dtype=object)
-                found[law_place("q_ref")] = _moved(m, posture, push, motors)
+            found: dict[str, Any] = {ACTION: action, PREVIOUS: x[ACTION], RECENT: action}
+            if self._past:
+                found[RECENT] = [*action, *x[HISTORY]]
+                found[HISTORY] = found[RECENT][: len(x[HISTORY])]
             found[COUNTER] = [number, episode, step + 1.0]
             return found | {BEFORE["Q"]: x["Q"], BEFORE["V"]: x["V"]}
 
         return _rule("act", sizes, rule)
+
+    @property
+    def _actions(self) -> list[int]:
+        """How many control steps ago the actions were given that act now."""
+        late, early = divmod(self.given.events.delay, self.given.decimation)
+        return [late + 1, late] if early else [late]
+
+    def _aim(self, ago: int) -> StraightCode:
+        """An action as the torque, or as the reference of the law."""
+        given, m, count = self.given, self.given.robot.manifold, self.given.action_size
+        motors = given.setup.motors
+
+        def rule(x: dict[str, np.ndarray]) -> dict[str, Any]:
+            push = np.zeros(given.robot.nv, dtype=object)
+            push[motors] = x[RECENT][ago * count : (ago + 1) * count] * given.setup.scale
+            if given.is_torque:
+                return {"tau": push}
+            posture = np.array(given.posture, dtype=object)
+            return {law_place("q_ref"): _moved(m, posture, push, motors)}
+
+        return _rule("aim", {RECENT: (1 + self._past) * count}, rule)
+
+    @cached_property
+    def _events(self) -> dict[str, Code]:
+        """The blocks of new commands and of pushes."""
+        events = self.given.events
+        if not events.exist:
+            return {}
+        sizes: list[int] = []
+
+        def make() -> StraightCode:
+            trace = TermTrace(self.given.setup, self.term_sizes, random=True)
+            events.store(trace)
+            sizes.append(trace.random_size)
+            return trace.code("event")
+
+        code = traced_twice("commands and pushes", make)
+        drawn = {"env.event_draw": RandomNumbers(sizes[-1], EVENT_DRAWS)} if sizes[-1] else {}
+        clock = _rule("clock", {TIMERS: 2}, events.tick)
+        return {"env.clock": clock, **drawn, "env.event": code, **events.selections(self._sizes)}
 
     def _restore(self) -> Selection:
         given = self.given
@@ -262,6 +313,8 @@ class EnvironmentProgram:
         def make() -> StraightCode:
             trace = TermTrace(self.given.setup, {}, random=True)
             self.given.resets.store(trace, self.given.robot)
+            if self.given.events.exist:
+                trace.outputs[NEW + TIMERS] = list(self.given.events.first)
             sizes.append(trace.random_size)
             return trace.code("reset")
 
@@ -273,6 +326,9 @@ class EnvironmentProgram:
         values |= {LAST_V: f"{NEW}v", COUNTER: NEW_COUNTER, KEY: KEY, **self._silent}
         values |= dict.fromkeys((ACTION, PREVIOUS, PENDING), "")
         values |= {COMMAND: NEW + COMMAND} if self.given.setup.commands else {}
+        values |= {place: NEW + place for place in self.given.randomization.sizes}
+        values |= {TIMERS: NEW + TIMERS} if self.given.events.exist else {}
+        values |= {HISTORY: ""} if self._past else {}
         return Selection(RESETTING, values, self._sizes)
 
     def _final(self, x: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -302,8 +358,13 @@ class EnvironmentProgram:
             return self._present(after)
         step, count = self.rollout_program.order, self.given.decimation
         head = ("env.check_action", "env.use_action", "env.act")
-        tail = ("env.check", "env.restore", "env.terms", *after)
-        return self._present((*head, *step * (count - 1), "env.last", *step, *tail))
+        steps: list[tuple[str, ...]] = [step] * count
+        for ago, at in zip(self._actions[::-1], (self.given.events.delay % count, 0), strict=False):
+            steps[at] = (f"env.aim{ago}", *step)
+        steps[-1] = ("env.last", *steps[-1])
+        events = ("env.clock", "env.event_draw", "env.event", "env.steer", "env.push")
+        tail = ("env.check", "env.restore", "env.terms", *events, *after)
+        return self._present((*head, *(name for names in steps for name in names), *tail))
 
     def _present(self, names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(x for x in names if x in self.codes or not x.startswith("env."))
@@ -312,6 +373,8 @@ class EnvironmentProgram:
     def conditions(self) -> dict[str, str]:
         """{block: the place that says where it acts}."""
         found = dict.fromkeys(("env.renew", "env.draw", "env.reset", "env.apply"), RESETTING)
+        found |= dict.fromkeys(("env.event_draw", "env.event"), EVENT)
+        found |= {"env.steer": COMMAND_DUE, "env.push": PUSH_DUE}
         if self.mode == SAME_STEP:
             found |= dict.fromkeys(("env.noise", "env.observe"), OBSERVING)
         return {name: place for name, place in found.items() if name in self.order}
@@ -327,6 +390,7 @@ class EnvironmentProgram:
         if self.mode == RESET:
             return ()
         written = {"q", "v", "tau" if self.given.is_torque else law_place("q_ref")}
+        written |= set(self.given.randomization.sizes)
         return tuple(x for x in self.given.options.packed_once if x not in written)
 
     @property
@@ -388,8 +452,10 @@ def _rule(name: str, sizes: Mapping[str, int], rule: Callable[[dict], Mapping]) 
 def _places(block: str) -> dict[str, str]:
     """{argument: place} of a block with arguments of its own names."""
     counter = NEW_COUNTER if block == "env.draw" else COUNTER
-    numbers = {"env.observe": NOISE, "env.noise": NOISE}.get(block, RENEWAL)
-    if block in ("env.draw", "env.noise"):
+    places = dict.fromkeys(("env.observe", "env.noise"), NOISE)
+    places |= dict.fromkeys(("env.event", "env.event_draw"), HAPPENING)
+    numbers = places.get(block, RENEWAL)
+    if block in ("env.draw", "env.noise", "env.event_draw"):
         return {"key": KEY, "counter": counter, NUMBERS: numbers}
     return {NUMBERS: numbers}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -23,6 +23,12 @@ OFFSET, VELOCITY = "offset", "v"
 NEW = "env.new."  # the prefix of places with the numbers of the next episode
 
 
+class EpisodeNumbers(Protocol):
+    """Numbers that differ from episode to episode (`randomization.py`)."""
+
+    def sample(self, s: TermState) -> dict[str, list[Any]]: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Resets:
     """`parts`: {"offset" or "v": {index in v: distribution}}, or a function that returns q and v;
@@ -31,12 +37,15 @@ class Resets:
     parts: Mapping[str, Mapping[int, Distribution]] = field(default_factory=dict)
     function: Callable[[TermState], Any] | None = None
     commands: Mapping[str, Distribution] = field(default_factory=dict)
+    randomization: EpisodeNumbers | None = None
 
     def store(self, trace: TermTrace, robot: Robot) -> None:
         """Add the state at the start of an episode to the outputs of a trace."""
         state = trace.state
         found = self._of_function(trace, robot) if self.function else self._of_parts(state, robot)
         trace.outputs |= {f"{NEW}{name}": list(x) for name, x in found.items()}
+        if self.randomization is not None:
+            trace.outputs |= self.randomization.sample(state)
         if self.commands:
             trace.outputs[NEW + COMMAND] = commands(self.commands, state)
 
@@ -85,12 +94,17 @@ def commands(distributions: Mapping[str, Distribution], s: TermState) -> list[An
     return [sampled(distribution, s) for distribution in distributions.values()]
 
 
-def read_resets(robot: Robot, value: object, commands: Mapping[str, Distribution]) -> Resets:
+def read_resets(
+    robot: Robot,
+    value: object,
+    commands: Mapping[str, Distribution],
+    randomization: EpisodeNumbers | None = None,
+) -> Resets:
     """The argument `resets`: None, a function, or {"offset": {name: distribution}, "v": ...}."""
     if value is None:
-        return Resets(commands=commands)
+        return Resets(commands=commands, randomization=randomization)
     if callable(value):
-        return Resets(function=value, commands=commands)
+        return Resets({}, value, commands, randomization)
     words = (OFFSET, VELOCITY)
     if not isinstance(value, Mapping) or not set(value) <= set(words):
         unknown = [x for x in value if x not in words] if isinstance(value, Mapping) else []
@@ -99,11 +113,13 @@ def read_resets(robot: Robot, value: object, commands: Mapping[str, Distribution
             f"{' and '.join(map(repr, words))}",
             nearest(unknown[0], words) if unknown else 'resets={"offset": {"*": (-0.1, 0.1)}}',
         )
-    parts = {word: _named(robot, f"resets: {word}", row) for word, row in value.items()}
-    return Resets(parts, None, commands)
+    parts = {
+        word: named_distributions(robot, f"resets: {word}", row) for word, row in value.items()
+    }
+    return Resets(parts, None, commands, randomization)
 
 
-def _named(robot: Robot, what: str, row: object) -> dict[int, Distribution]:
+def named_distributions(robot: Robot, what: str, row: object) -> dict[int, Distribution]:
     """{index in v: distribution}; names may be patterns, later ones replace earlier ones."""
     known = list(robot.velocity_names)
     first = robot.joints[0]

@@ -33,7 +33,7 @@ class TermTrace:
         self.tape, self.sizes, self.inputs, self.drawn = Tape(strict=True), sizes, {}, 0
         self.state = TermState(setup, self.place, self.draw if random else None)
         self.outputs: dict[str, list[Any]] = {}
-        for values in parameters_of(setup.robot):
+        for values in parameters_of(setup.robot) if PARAMETERS in sizes else ():
             self.tape.alias(values, np.asarray(self.place(PARAMETERS)))
 
     def place(self, name: str) -> LawArray:

@@ -14,6 +14,7 @@ from psiphi._util.errors import StateError
 from psiphi._util.text import shown
 from psiphi._util.validate import one_of, read_array, whole_number
 from psiphi.apps.environments import vector_env
+from psiphi.apps.environments.environment_function import JaxEnvironment
 from psiphi.apps.environments.environment_input import EnvironmentInput, NamedTerm, read_input
 from psiphi.apps.environments.environment_kernel import Arrays, EnvironmentKernel
 from psiphi.apps.environments.environment_program import (
@@ -24,6 +25,7 @@ from psiphi.apps.environments.environment_program import (
     RESET,
     REWARD,
     REWARD_TERMS,
+    SAME_STEP,
     TERMINATED,
     TRUNCATED,
     EnvironmentProgram,
@@ -32,6 +34,7 @@ from psiphi.apps.environments.environment_program import (
 )
 from psiphi.apps.environments.state_resets import seed_words
 from psiphi.apps.environments.term_state import COUNTER, EPISODE, KEY
+from psiphi.apps.environments.torch_env import TorchEnvironment
 from psiphi.model.contact.ground import Ground
 from psiphi.robot.robot import Robot
 from psiphi.simulation.compiled_rollout.contact_blocks import TOTAL
@@ -318,23 +321,31 @@ class Environment:
 
     def result(self, kernel: EnvironmentKernel, out: Arrays) -> StepResult:
         """The results in the output arrays of a kernel."""
-        self._check_rewards(out)
-        groups = self.given.groups
-        finals = {name: out[final(name)] for name in groups if final(name) in out}
-        terms = zip(self.reward_names, out[REWARD_TERMS].T, strict=False)
-        residual = np.sqrt(out[TOTAL].max(axis=-1)) if TOTAL in out else np.zeros(len(out[REWARD]))
+        self.check_rewards(out)
+        return self.arrays_result(out)
+
+    def observations_of(self, out: Mapping[str, Any]) -> dict[str, Any]:
+        """The observations in outputs, by group."""
+        return {name: out[observed(name)] for name in self.given.groups}
+
+    def arrays_result(self, out: Mapping[str, Any]) -> StepResult:
+        """The results in the outputs of a step, arrays (..., size) of any library."""
+        finals = {name: out[final(name)] for name in self.given.groups if final(name) in out}
+        terms = {name: out[REWARD_TERMS][..., i] for i, name in enumerate(self.reward_names)}
+        reward = out[REWARD][..., 0]
+        residual = out[TOTAL].max(-1) ** 0.5 if TOTAL in out else 0.0 * reward
         return StepResult(
-            {name: out[observed(name)] for name in groups},
-            out[REWARD][:, 0],
-            out[TERMINATED][:, 0] != 0.0,
-            out[TRUNCATED][:, 0] != 0.0,
-            out[FAILED][:, 0] != 0.0,
+            self.observations_of(out),
+            reward,
+            out[TERMINATED][..., 0] != 0.0,
+            out[TRUNCATED][..., 0] != 0.0,
+            out[FAILED][..., 0] != 0.0,
             finals or None,
-            dict(terms),
+            terms,
             residual,
         )
 
-    def _check_rewards(self, out: Arrays) -> None:
+    def check_rewards(self, out: Arrays) -> None:
         """Raise an error if a reward is not a number."""
         if np.isfinite(out[REWARD]).all():
             return
@@ -380,6 +391,15 @@ class Environment:
         `autoreset` is "next_step", "same_step", "disabled" or a `gymnasium.vector.AutoresetMode`.
         """
         return vector_env.make_vector(self, num_envs, autoreset, seed, dtype)
+
+    def torch(self, num_envs: int, seed: int | None = None, dtype: Any = None) -> TorchEnvironment:
+        """`num_envs` environments whose actions, observations and rewards are tensors of torch, as
+        skrl and rsl_rl take them. They begin again in the step that ends an episode."""
+        return TorchEnvironment(self, num_envs, seed, dtype)
+
+    def jax(self, autoreset: str = SAME_STEP) -> JaxEnvironment:
+        """Pure functions of JAX: `reset(key)` and `step(state, action)`, under jit, vmap, scan."""
+        return JaxEnvironment(self, one_of("autoreset", autoreset, MODES))
 
     def single(self, dtype: Any = np.float32) -> Env:
         """`gymnasium.Env`: one environment, without a batch axis."""

@@ -61,6 +61,7 @@ GROUPS = {  # heading -> public names, in the order of the page
     ),
     "Inverse kinematics and paths": ("reach", "IKResult", "path", "TimedPath"),
     "Motion": ("simulate", "rollout", "Trajectory", "study", "Study", "viewer"),
+    "Sensors": ("IMU", "JointTorque", "ContactForce"),
     "Control": (
         "PD",
         "ComputedTorque",

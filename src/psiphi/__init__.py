@@ -59,6 +59,7 @@ _NAMES = {  # module: the public names it defines
     "simulation.control.marked_law": ("law",),
     "simulation.control.object_controller": ("ObjectControl",),
     "simulation.rollout.rollout": ("rollout",),
+    "simulation.sensors.sensor_models": ("ContactForce", "IMU", "JointTorque"),
     "simulation.simulate.simulate": ("simulate",),
     "simulation.simulation_errors": ("MotionWarning", "SimulationError"),
     "simulation.trajectory.trajectory": ("Trajectory",),
@@ -99,6 +100,7 @@ _LATE_METHODS = {  # class: its methods that a later package implements, as "mod
         "linearize": "simulation.linearization.closed_linearize:linearize",
     },
     "Trajectory": {
+        "measure": "simulation.sensors.measurement:measure",
         "html": "apps.viewer:html",
         "view": "apps.viewer.live.viser_viewer:view",
         "_repr_html_": "apps.viewer.notebook_cards:trajectory_card",
@@ -115,6 +117,7 @@ __all__ = [
     "Capsule",
     "ComputedTorque",
     "Contact",
+    "ContactForce",
     "Cylinder",
     "DH",
     "Decoupled",
@@ -127,6 +130,8 @@ __all__ = [
     "GravityCompensation",
     "Ground",
     "IKResult",
+    "IMU",
+    "JointTorque",
     "Loop",
     "Lyapunov",
     "Model",
@@ -236,6 +241,7 @@ if TYPE_CHECKING:
     from psiphi.simulation.control.passivity_controllers import Decoupled, Lyapunov
     from psiphi.simulation.control.task_space_controller import OperationalSpace
     from psiphi.simulation.rollout.rollout import rollout
+    from psiphi.simulation.sensors.sensor_models import IMU, ContactForce, JointTorque
     from psiphi.simulation.simulate.simulate import simulate
     from psiphi.simulation.simulation_errors import MotionWarning, SimulationError
     from psiphi.simulation.trajectory.trajectory import Trajectory

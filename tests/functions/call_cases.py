@@ -49,6 +49,8 @@ DOORS = [
     Door("link_accelerations", ("q", "v", "a"), (("bodies", 6),)),
     Door("joint_forces", ("q", "v", "a"), (("bodies", 6),), wrenches=True, axes=True),
     Door("frame_acceleration", ("q", "v", "a"), ((6,),), frame=True),
+    Door("joint_torques", ("q", "v", "a"), wrenches=True, axes=True),
+    Door("frame_imu", ("q", "v", "a"), ((6,),), frame=True),
     Door("frame_pose", ("q",), ((4, 4),), frame=True),
     Door("frame_velocity", ("q", "v"), ((6,),), frame=True, axes=True),
     Door("jacobian", ("q",), ((6, "nv"),), frame=True, axes=True),

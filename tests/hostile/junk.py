@@ -595,6 +595,8 @@ def table(folder: Path) -> list[Call]:
                 "gaps": None,
                 "modes": None,
                 "contact_residual": None,
+                "stop_forces": None,
+                "stop_work": None,
                 "events": (),
                 "system": ur5,
                 "info": {},
@@ -793,6 +795,7 @@ def _motions(robot: pp.Robot) -> list[Call]:
             {
                 "system": robot,
                 "duration": 3e-3,
+                "f_ext": None,
                 **given,
                 **brakes,
                 "events": (),

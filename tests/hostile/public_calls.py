@@ -138,6 +138,7 @@ def more(folder: Path) -> list[Call]:
         *_objects(robot, folder),
         *_estimation(),
         *_contacts(),
+        *_sensors(),
     ]
 
 
@@ -309,6 +310,38 @@ def _rest(robot: pp.Robot, folder: Path) -> list[Call]:
     ]
 
 
+def _sensors() -> list[Call]:
+    """Sensors, read along a motion, on a ground and with a push."""
+    b = pp.Builder("ball")
+    b.body("ball", mass=1.0, inertia=np.eye(3))
+    b.joint("base", "free", "world", "ball")
+    ball = b.build().with_contacts({"ball": pp.Sphere(0.1)})
+    q, push = ball.on_ground(ball.neutral()), {"ball": (0, 0, 0, 1, 0, 0)}
+    motion = pp.simulate(ball, q, duration=3e-3, contacts=pp.Ground())
+    pushed = pp.simulate(ball, q, duration=3e-3, f_ext=push)
+    errors = {"rate": 1e3, "noise": 0.1, "bias": 0.2, "drift": 0.3}
+    sensors = {"force": pp.ContactForce(), "torque": pp.JointTorque("base")}
+    return [
+        Call("IMU", lambda **o: motion.measure({"imu": pp.IMU(**o)}), {"frame": "ball", **errors}),
+        Call(
+            "JointTorque",
+            lambda **o: motion.measure({"torque": pp.JointTorque(**o)}),
+            {"joints": "base", **errors},
+        ),
+        Call(
+            "ContactForce",
+            lambda **o: motion.measure({"force": pp.ContactForce(**o)}),
+            {"contacts": "ball", **errors},
+        ),
+        Call("Trajectory.measure", motion.measure, {"sensors": sensors, "seed": 1}),
+        Call(
+            "Trajectory.measure pushes",
+            pushed.measure,
+            {"sensors": {"torque": pp.JointTorque()}, "f_ext": push},
+        ),
+    ]
+
+
 def _contacts() -> list[Call]:
     """Shapes, the ground, and what a robot does with them."""
     b = pp.Builder("ball")
@@ -347,6 +380,7 @@ def _contacts() -> list[Call]:
         *shapes,
         Call("Ground", pp.Ground, {**law, **plane}),
         Call("Robot.on_ground", touching.on_ground, {"q": q, "ground": ground}),
+        Call("Robot.explain", touching.explain, {"contacts": ground}),
         Call(
             "Robot.with_contacts",
             ball.with_contacts,
@@ -421,8 +455,8 @@ def _objects(robot: pp.Robot, folder: Path) -> list[Call]:
         Call("scenes.SceneSetup.check", case.check, {"duration": 2e-3, "dt": 1e-3}),
         Call("viewer.Scene.track", shown.track, {"piece": shown.pieces[0]}),
         Call("Robot.base_parameters", robot.base_parameters, {"more": ()}),
-        Call("Expression.dense", robot.operators.mass.dense, {"q": q, "v": v}),
-        Call("Expression.blocks", robot.operators.M.blocks, {"q": q, "v": v}),
+        Call("Expression.dense", robot.operators.mass.dense, {"q": q, "v": v, "axes": "link"}),
+        Call("Expression.blocks", robot.operators.M.blocks, {"q": q, "v": v, "axes": "link"}),
         Call("Expression.dot", robot.operators.phi.dot, {"frame": "local", "held": ()}),
         Call("Study.drawn", study.drawn, {"numbers": [0]}),
         Call("Study.motion", study.motion, {"i": 0, "quiet": True}),

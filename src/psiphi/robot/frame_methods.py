@@ -197,6 +197,31 @@ class FrameMethods(QuantityMethods):
         """
         return self._at_frames("frame_acceleration", dict(q=q, v=v, a=a), frame, out, dtype, check)
 
+    def frame_imu(
+        self,
+        q: Numbers,
+        v: Numbers,
+        a: Numbers,
+        frame: str | Sequence[str],
+        *,
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
+    ) -> Array:
+        """[w; R* (p'' - g)]: angular velocity and specific force of a frame, in its own axes, as an
+        ideal inertial measurement unit there gives them. -> (..., 6)
+
+        `pp.IMU` adds a rate and noise.
+
+        >>> import psiphi as pp
+        >>> robot = pp.load("ur5").with_frame("imu", "tool0")
+        >>> rest = [0.0] * 6
+        >>> y = robot.frame_imu(robot.neutral(), rest, rest, "imu")
+        >>> round(float((y[3:] ** 2).sum() ** 0.5), 9)
+        9.81
+        """
+        return self._at_frames("frame_imu", dict(q=q, v=v, a=a), frame, out, dtype, check)
+
     def jacobian(
         self,
         q: Numbers,

@@ -369,6 +369,28 @@ class Robot(FrameMethods):
             "joint_forces", dict(q=q, v=v, a=a), f_ext, axes, out, dtype, check
         )
 
+    def joint_torques(
+        self,
+        q: Numbers,
+        v: Numbers,
+        a: Numbers,
+        *,
+        f_ext: Wrenches | None = None,
+        axes: str = "world",
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
+    ) -> Array:
+        """H f = H phi (M alpha + b): the torques and forces that joints pass to their links along
+        their axes. -> (..., nv)
+
+        `inverse_dynamics` less what accelerates the rotors; joint friction, springs and stops are
+        part of it. `pp.JointTorque` is a sensor of it.
+        """
+        return self.call_with_wrenches(
+            "joint_torques", dict(q=q, v=v, a=a), f_ext, axes, out, dtype, check
+        )
+
     def mass_log_det(self, q: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
         """log det M = sum log det D(k). -> (...)
 

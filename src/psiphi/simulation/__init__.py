@@ -12,6 +12,7 @@ with derivatives. Read `simulate/simulate.py` first.
     integration/          integrators, and the right-hand side of the equations of motion
     contact/              Coulomb friction, contacts that open and slide, restitution
     trajectory/           recorded motions: files, tables, plots, energy balance
+    sensors/              IMU, joint torque, contact force: `motion.measure(...)`
     rollout/              `pp.rollout` and its results
     compiled_rollout/     many steps as one compiled kernel
     rollout_derivatives/  adjoint, tangent and second order of rollouts

@@ -20,10 +20,10 @@ from psiphi.apps.cli import main as cli
 from psiphi.apps.studies import workers
 from psiphi.apps.studies.chunks import Chunk
 from psiphi.apps.studies.motion_inputs import InputSampler
-from psiphi.apps.studies.philox import normal, philox, uniform
 from psiphi.backends.cpu import threads
 from psiphi.backends.cuda import driver_bindings
 from psiphi.simulation.compiled_rollout import rollout_runner
+from psiphi.simulation.sensors.philox import normal, philox, uniform
 from tests.backends.cuda.fake_gpu import cards
 from tests.children import child, same_code
 

@@ -18,8 +18,8 @@ from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
 from psiphi._util.validate import read_array
 from psiphi.apps.scenes.toml_table import Table
-from psiphi.apps.studies.philox import normal, uniform
 from psiphi.model.spatial.branch_free import less
+from psiphi.simulation.sensors.philox import normal, uniform
 
 
 class RandomSource(Protocol):

@@ -8,10 +8,11 @@ their columns: large robots use it in place of straight-line code.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from psiphi._util.array_types import AnyScalar
 from psiphi.algebra.expressions.expression import Expression, vector
 from psiphi.algebra.expressions.operators import Operators, frame_poses, with_rotors
 from psiphi.backends.cpu.cpu_target import HOST, CpuTarget
@@ -21,9 +22,10 @@ from psiphi.compiler.lower import world_body
 from psiphi.compiler.lower.frame_sweeps import pose_from_entries
 from psiphi.compiler.passes import program
 from psiphi.compiler.recursions.newton_euler import Rigid
-from psiphi.compiler.sweeps.sweep_program import Argument, Program
+from psiphi.compiler.sweeps.sweep_program import Argument, BodyView, Program
 from psiphi.functions.compiled_function import Function, QuantityRequest
 from psiphi.model.model import WORLD, Model
+from psiphi.model.spatial.screws import add, cross, dot
 from psiphi.robot.catalogue import tree_programs
 from psiphi.robot.catalogue.frame_inertia import OperationalInertia
 from psiphi.robot.catalogue.quasi_velocities import QUASI_QUANTITIES, QuasiQuantity
@@ -196,6 +198,11 @@ def _joint_forces(s: Operators, subtract_f_ext, _) -> Results:
     return {"f": s.phi @ subtract_f_ext(s.M @ s.phi.T @ (s.H.T @ a + s.a) + s.b)}
 
 
+def _joint_torques(s: Operators, subtract_f_ext, _) -> Results:
+    alpha = s.phi.T @ (s.H.T @ a + s.a)
+    return {"tau": s.H @ s.phi @ subtract_f_ext(s.M @ alpha + s.b)}
+
+
 def _jacobian(s: Operators, _, target) -> Results:
     frames, axes = target
     return {"J": s.J(*frames, axes=axes)}
@@ -232,6 +239,13 @@ def _frame_acceleration(s: Operators, _, target) -> Results:
     frames, axes = target
     J = s.J(*frames, axes=axes)
     return {"A": J @ a + J.dot() @ v}
+
+
+def _frame_motion(s: Operators, _, target) -> Results:
+    """V and A - [0; g] in frame axes. A is the derivative of the components of V."""
+    frames, _ = target
+    B, J = s.B(*frames, axes="frame"), s.J(*frames, axes="frame")
+    return {"V": J @ v, "A": J @ a + J.dot() @ v - B.T @ s.g}
 
 
 def _frame_velocity(s: Operators, _, target) -> Results:
@@ -271,6 +285,41 @@ def _frame_pose(tree: Tree, frames: tuple[str, ...]) -> Program:
         return {"T": [*rows, 0.0, 0.0, 0.0, 1.0]}
 
     return quantity_program("frame_transforms", tree, frames).map_outputs(outputs, read)
+
+
+def _frame_imu(tree: Tree, frames: tuple[str, ...]) -> Program:
+    """y = [w; v' + w x v - g] from V = [w; v] and its derivative, in frame axes."""
+    model, outputs = tree.model, (Argument("y", (6,)),)
+    frame, moving = model.frame(frames[0]), quantity_program("frame_motion", tree, frames)
+    if frame.body == WORLD:  # B has no column for it
+        R = frame.pose.rotation.tolist()
+
+        def at_rest(body: BodyView) -> None:
+            body.write("y", 0, imu_signal([0.0] * 6, [0.0] * 3 + _minus_gravity(R, tree.gravity)))
+
+        return Program(
+            "frame_imu", moving.inputs, outputs, (), finish=at_rest, bodies=(), can_loop=False
+        )
+
+    def read(entries: dict[tuple[str, int], Any]) -> dict[str, list]:
+        V, A = ([entries.get((name, i), 0.0) for i in range(6)] for name in "VA")
+        return {"y": imu_signal(V, A)}
+
+    return moving.map_outputs(outputs, read)
+
+
+def imu_signal(V: Sequence[AnyScalar], A: Sequence[AnyScalar]) -> list[AnyScalar]:
+    """[w; f] of an ideal inertial measurement unit: rate and specific force.
+
+    V = [w; v] is its velocity in its own axes, A the derivative of these numbers less [0; g].
+    """
+    w = list(V[:3])
+    return [*w, *add(list(A[3:]), cross(w, list(V[3:])))]
+
+
+def _minus_gravity(R: list, gravity: Sequence[AnyScalar]) -> list:
+    """-R* g."""
+    return [-dot(column, list(gravity)) for column in zip(*R, strict=True)]
 
 
 def quantity_program(
@@ -316,10 +365,22 @@ CATALOGUE: dict[str, Quantity | TreeSum] = {
         "alpha = phi* (H* dv/dt + a)", _link_accelerations, ("a",), movable_inertia=None
     ),
     "joint_forces": Quantity("f = phi (M alpha + b)", _joint_forces, ("a",), movable_inertia=None),
+    "joint_torques": Quantity(
+        "H f = M a + C v + g - J* f_ext, without rotors",
+        _joint_torques,
+        ("a",),
+        movable_inertia=None,
+    ),
     "frame_acceleration": Quantity(
         "J a + dJ/dt v", _frame_acceleration, ("v", "a"), movable_inertia=None
     ),
     "frame_pose": TreeSum("T(q): world <- frame", _frame_pose, source="frame_transforms"),
+    "frame_imu": TreeSum(
+        "y = [w; v' + w x v - g] in frame axes",
+        _frame_imu,
+        on_spanning_tree=False,
+        source="frame_motion",
+    ),
     "frame_velocity": Quantity("V = B* phi* H* v", _frame_velocity),
     "operational_compliance": Quantity(
         "J M^-1 J* = B* psi* H* D^-1 H psi B", _operational_compliance
@@ -429,6 +490,13 @@ INTERNAL_QUANTITIES: dict[str, Quantity | TreeSum | OperationalInertia] = {
     "frame_transforms": Quantity(
         "E_0 phi B: [R p~R; 0 R] of frames",
         lambda s, _, target: frame_poses(s, target[0]),
+        movable_inertia=None,
+        as_written=True,
+    ),
+    "frame_motion": Quantity(
+        "J v, J a + dJ/dt v - B* g, in frame axes",
+        _frame_motion,
+        ("v", "a"),
         movable_inertia=None,
         as_written=True,
     ),

@@ -132,6 +132,12 @@ QUANTITIES = {
     "frame_acceleration": LawQuery(
         ("q", "v", "a"), "A", lambda s, frame, q, v, a: s.frame_acceleration(q, v, a, frame)
     ),
+    "frame_imu": LawQuery(
+        ("q", "v", "a"), "y", lambda s, frame, q, v, a: s.frame_imu(q, v, a, frame)
+    ),
+    "joint_torques": LawQuery(
+        ("q", "v", "a"), "tau", lambda s, frame, q, v, a: s.joint_torques(q, v, a)
+    ),
     "operational_compliance": LawQuery(
         ("q",), "X", lambda s, frame, q: s.operational_compliance(q, frame)
     ),

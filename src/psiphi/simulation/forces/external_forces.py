@@ -59,6 +59,15 @@ class ExternalForces:
         each = [self.torque(float(time), q[..., k, :]) for k, time in enumerate(t)]
         return np.stack(each, axis=-2) if each else np.zeros((*q.shape[:-1], self.robot.nv))
 
+    def sampled_wrenches(self, t: np.ndarray) -> dict[str, np.ndarray]:
+        """{frame: wrenches (..., n, 6)} at n times."""
+        return {
+            frame: np.stack([self._checked(frame, wrench(float(x))) for x in t], axis=-2)
+            if callable(wrench)
+            else wrench[..., None, :]
+            for frame, wrench in self.wrenches.items()
+        }
+
     def _checked(self, frame: str, value: Any) -> np.ndarray:
         """A wrench (6,), or one for each motion, (..., 6)."""
         f = finite_array(f"f_ext of {frame}", value, (6,), REMEDY)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, SupportsIndex, overload
@@ -30,6 +30,10 @@ from psiphi.simulation.trajectory.trajectory_tables import SAMPLE_AXES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from psiphi.simulation.forces.external_forces import Push
+    from psiphi.simulation.sensors.measurement import Measurement
+    from psiphi.simulation.sensors.sensor_models import Sensor
 
 
 class Event(NamedTuple):
@@ -367,7 +371,11 @@ class Trajectory:
         """An xarray Dataset with named axes and coordinates."""
         return trajectory_tables.to_xarray(self)
 
-    if TYPE_CHECKING:  # implemented in a later package
+    if TYPE_CHECKING:  # implemented in later packages
+
+        def measure(
+            self, sensors: Mapping[str, Sensor], seed: int = 0, *, f_ext: Push | None = None
+        ) -> dict[str, Measurement]: ...
 
         def view(self, *, port: int = 8080, sliders: bool | None = None, **options: Any) -> Any: ...
 

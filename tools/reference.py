@@ -70,6 +70,7 @@ GROUPS = {  # heading -> public names, in the order of the page
         "OperationalSpace",
         "ObjectControl",
         "GravityCompensation",
+        "PrescribedMotion",
         "law",
     ),
     "Algebra": (

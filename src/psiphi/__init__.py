@@ -57,6 +57,7 @@ _NAMES = {  # module: the public names it defines
     "simulation.control.passivity_controllers": ("Decoupled", "Lyapunov"),
     "simulation.control.task_space_controller": ("OperationalSpace",),
     "simulation.control.marked_law": ("law",),
+    "simulation.control.prescribed_motion": ("PrescribedMotion",),
     "simulation.control.object_controller": ("ObjectControl",),
     "simulation.rollout.rollout": ("rollout",),
     "simulation.sensors.sensor_models": ("ContactForce", "IMU", "JointTorque"),
@@ -144,6 +145,7 @@ __all__ = [
     "Point",
     "Points",
     "Pose",
+    "PrescribedMotion",
     "Robot",
     "SimulationError",
     "SingularError",
@@ -239,6 +241,7 @@ if TYPE_CHECKING:
     from psiphi.simulation.control.marked_law import law
     from psiphi.simulation.control.object_controller import ObjectControl
     from psiphi.simulation.control.passivity_controllers import Decoupled, Lyapunov
+    from psiphi.simulation.control.prescribed_motion import PrescribedMotion
     from psiphi.simulation.control.task_space_controller import OperationalSpace
     from psiphi.simulation.rollout.rollout import rollout
     from psiphi.simulation.sensors.sensor_models import IMU, ContactForce, JointTorque

@@ -894,6 +894,32 @@ def _motions(robot: pp.Robot) -> list[Call]:
             },
         ),
         Call(
+            "PrescribedMotion",
+            _asked(pp.PrescribedMotion, q, v),
+            {
+                "robot": robot,
+                "motions": {robot.joint_names[0]: 0.1},
+                "tau": None,
+                "kp": 1.0,
+                "kd": 1.0,
+            },
+        ),
+        Call("Robot.part", robot.part, {"joints": robot.joint_names[0]}),
+        Call(
+            "Robot.hybrid_dynamics",
+            robot.hybrid_dynamics,
+            {
+                "q": q,
+                "v": v,
+                "tau": rest,
+                "a": rest,
+                "held": robot.joint_names[0],
+                "f_ext": None,
+                "axes": "world",
+                "check": False,
+            },
+        ),
+        Call(
             "law",
             lambda **o: pp.simulate(robot, q, v, pp.law(**o), duration=2e-3),
             {"function": lambda t, q, v: -v, "batched": False, "pure": True},

@@ -48,6 +48,7 @@ ELSEWHERE = {
             "ObjectControl",
             "OperationalSpace",
             "PD",
+            "PrescribedMotion",
         )
     },
     **{f"robots.{name}": "reads its options as robots.acrobot does" for name in robots.bundled()},

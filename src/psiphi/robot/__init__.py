@@ -10,6 +10,7 @@ In: a `Model`, or the name of a file. Out: arrays. Read `robot.py` first.
     frame_methods.py          Functions of frames, operational-space inertia, momenta
     coordinate_methods.py     Functions of configurations: integrate, difference, rate
     coordinate_functions.py   The same, compiled
+    parts/                    `robot.hybrid_dynamics` and `robot.part`: some joints of a robot
     editing_methods.py        Methods that change a robot
     free_robot.py             `FreeRobot`: a robot with free parameters
     diagonal_dynamics.py      `robot.diagonalised`: dynamics in quasi-velocities

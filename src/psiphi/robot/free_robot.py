@@ -362,6 +362,7 @@ class FreeRobot(Robot):
     coriolis_product: ClassVar[Method] = with_parameters(Robot.coriolis_product)
     link_accelerations: ClassVar[Method] = with_parameters(Robot.link_accelerations)
     joint_forces: ClassVar[Method] = with_parameters(Robot.joint_forces)
+    hybrid_dynamics: ClassVar[Method] = with_parameters(Robot.hybrid_dynamics)
     joint_torques: ClassVar[Method] = with_parameters(Robot.joint_torques)
     mass_log_det: ClassVar[Method] = with_parameters(Robot.mass_log_det)
     mass_matrix: ClassVar[Method] = with_parameters(Robot.mass_matrix)

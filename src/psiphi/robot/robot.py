@@ -29,6 +29,7 @@ from psiphi.robot.catalogue.catalogue import BY_METHOD, METHODS
 from psiphi.robot.diagonal_dynamics import Diagonalised
 from psiphi.robot.frame_methods import FrameMethods
 from psiphi.robot.identification import regressor_methods as regressors
+from psiphi.robot.parts import hybrid_dynamics, robot_part
 
 if TYPE_CHECKING:
     from psiphi.model.contact.contact_state import ContactState
@@ -104,6 +105,10 @@ class Robot(FrameMethods):
         velocity_of = coordinates.velocity_of
         normalize = coordinates.normalize
         _apply_law = coordinates.apply_law
+
+    # parts/
+    hybrid_dynamics = hybrid_dynamics.hybrid_dynamics
+    part = robot_part.part
 
     # identification/regressor_methods.py
     regressor = regressors.regressor

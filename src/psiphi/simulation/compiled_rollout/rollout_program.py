@@ -28,7 +28,12 @@ from psiphi.simulation.control.control_law import Law, Step, frame_names
 from psiphi.simulation.forces.joint_limit_impact import JointStops
 from psiphi.simulation.integration.integrators import CONTACTS, step_rules, step_sequence
 
-SWITCHES = ("motors",)  # numbers of a law that are 0 or 1, without derivatives
+SWITCHES = (
+    "motors",
+    "others_motors",
+    "held",
+    "free",
+)  # numbers of a law that are 0 or 1, without derivatives
 ONE_EVALUATION = ("euler", "moreau")  # methods that evaluate the dynamics once a step
 # places that a law shares with the rest of a step
 SHARED = ("q", "v", "tau", "ill_conditioning", PARAMETERS)

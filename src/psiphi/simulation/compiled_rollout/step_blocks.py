@@ -18,7 +18,7 @@ from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.array_trace import trace_rule
 from psiphi.model.manifold import Manifold
 from psiphi.robot.robot import Robot
-from psiphi.simulation.control.control_law import LawRule, Values, rule_places
+from psiphi.simulation.control.control_law import OTHERS, LawRule, Values, rule_places
 from psiphi.simulation.control.torque_input import limit_torque
 from psiphi.simulation.forces.damping_and_friction import net_torque_with_loops
 from psiphi.simulation.forces.embedded_loop_forces import LOOP_SWITCHES
@@ -118,12 +118,14 @@ def quantity_block(robot: Robot, name: str, frames: tuple[str, ...] = ()) -> Cod
 
 def place_sizes(m: Manifold, names: Iterable[str]) -> dict[str, int]:
     """{place: size}."""
-    return {
-        name: 1 if name in SCALAR_PLACES else m.nq if name in CONFIGURATION_PLACES else m.nv
-        for name in names
-    }
+    return {name: _place_size(m, name.removeprefix(OTHERS)) for name in names}
+
+
+def _place_size(m: Manifold, place: str) -> int:
+    return 1 if place in SCALAR_PLACES else m.nq if place in CONFIGURATION_PLACES else m.nv
 
 
 def _argument(name: str, size: int) -> Argument:
-    per_joint = "" if name in SCALAR_PLACES else "q" if name in CONFIGURATION_PLACES else "v"
+    own = name.removeprefix(OTHERS)
+    per_joint = "" if own in SCALAR_PLACES else "q" if own in CONFIGURATION_PLACES else "v"
     return Argument(name, (size,), per_joint)

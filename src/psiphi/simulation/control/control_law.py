@@ -35,6 +35,7 @@ from psiphi.simulation.plant import Plant, SimulatedSystem, parameters_of
 
 Values = dict[str, Any]  # by place
 LawRule = Callable[..., Values]  # rule(m, <places>)
+OTHERS = "others_"  # begins the places of a law that is part of another (`prescribed_motion.py`)
 Frames = str | tuple[str, ...]
 JointNames: TypeAlias = str | Iterable[str] | None
 
@@ -169,10 +170,10 @@ class Step:
     @property
     def is_foreign(self) -> bool:
         """Whether the step is a rule that is not part of psiphi."""
-        return (
-            not isinstance(self.operation, str)
-            and self.operation.__module__.partition(".")[0] != "psiphi"
-        )
+        if isinstance(self.operation, str):
+            return False
+        module = getattr(self.operation, "rule_module", self.operation.__module__)
+        return module.partition(".")[0] != "psiphi"
 
     def __call__(self, system: Robot | System, values: Values) -> Values:
         """The places that the step writes, on arrays."""

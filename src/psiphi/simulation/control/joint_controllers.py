@@ -19,11 +19,10 @@ from psiphi.model.manifold import Manifold
 from psiphi.model.model import Model
 from psiphi.model.state_checks import check_unit_quaternions
 from psiphi.robot.mechanisms.system import System
+from psiphi.robot.parts.hybrid_dynamics import RIGID_INERTIA
 from psiphi.robot.robot import Robot
 from psiphi.simulation.control.control_law import Controller, JointNames, Law, Step, Values
 from psiphi.simulation.plant import SimulatedSystem
-
-RIGID_INERTIA = 1e30  # an added inertia beside which all others are below rounding
 
 # numbers, several arrays (such as q, v, a), or a function of time that returns either
 Source: TypeAlias = Numbers | tuple[Numbers, ...] | Callable[[float], Any]

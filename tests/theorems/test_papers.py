@@ -451,3 +451,81 @@ def test_every_row_has_its_test(row):
     for test in row[3].split("`")[1::2]:
         file, _, name = test.partition("::")
         assert f"def {name}(" in (ROOT / "tests" / file).read_text(encoding="utf-8"), test
+
+
+def test_tip_accelerations_are_written_and_proved():
+    """S0 (2.27), (5.7): alpha(0) = B* alpha + a(0), alpha = phi* (H* dv/dt + a), a(0) = dB*/dt V,
+    with derivatives in body axes."""
+    a, v = pp.vector("a"), pp.vector("v")
+    for kind in ("universal", "helical", "free"):
+        arm = pp.Robot.of(chain(kind, [kind, "revolute"], 3))
+        s, q = arm.operators, arm.random(seed=1)
+        rates = np.random.default_rng(2).standard_normal((2, arm.nv))
+        for axes in ("world", "frame"):
+            B, J = s.B("tool", axes=axes), s.J("tool", axes=axes)
+            alpha, tip = s.phi.T @ (s.H.T @ a + s.a_local), B.T.dot() @ s.phi.T @ s.H.T @ v
+            proof = pp.prove(J @ a + J.dot() @ v, B.T @ alpha + tip)
+            assert proof, (kind, axes)
+            speed, change = rates
+            found = (B.T @ alpha + tip).dense(q, speed, a=change)
+            if axes == "world":
+                want = arm.frame_acceleration(q, speed, change, "tool")
+                np.testing.assert_allclose(found.ravel(), want, atol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def held():
+    """Two arms that hold a box: its operators, the tips of the arms, the grips of the box."""
+    arm, place = pp.load("puma560"), np.eye(4)
+    place[0, 3] = 1.2
+    box = pp.Body.box(2.0, (0.4, 0.1, 0.1), "box")
+    cell = pp.grasp([(arm, None, "tool"), (arm, place, "tool")], box, [(-0.2, 0, 0), (0.2, 0, 0)])
+    s = cell.operators
+    tips, grips = ([getattr(x, side) for x in cell.contacts] for side in ("first", "second"))
+    return s, tips, grips
+
+
+def test_closed_chains_are_written_and_proved(held):
+    """S4 (3.5), (6.17), (6.21) with Omega = J M^-1 J* + A M(C)^-1 A* (4.7)."""
+    s, tips, grips = held
+    B, J, A = s.B(*tips), s.J(*tips), s.J(*grips)
+    M_inv, W = s.mass.inv, s.I - s.H @ s.psi @ s.K
+    object_side = A @ M_inv @ A.T
+    Omega = J @ M_inv @ J.T + object_side
+    first = M_inv - M_inv @ J.T @ Omega.inv @ J @ M_inv
+    second = Omega.inv @ J @ M_inv
+    assert pp.prove(s.mass @ first + J.T @ second, s.I), "(3.5a), rows of the arms"
+    assert pp.prove(J @ first - object_side @ second, 0 * J), "(3.5a), rows of the contacts"
+    tau, f = pp.vector("tau"), s.vector("f", "frame")
+    filtered = s.K @ tau + B @ f
+    assert pp.prove(M_inv @ (tau - J.T @ f), W.T @ s.D.inv @ (tau - s.H @ s.psi @ filtered)), (
+        "(6.17)"
+    )
+    seen = s.D.inv @ s.H @ s.psi @ B
+    bracket = s.D.inv - seen @ Omega.inv @ seen.T
+    assert pp.prove(first @ tau, W.T @ bracket @ W @ tau), "(6.21)"
+    assert not pp.prove(first @ tau, W.T @ (s.D.inv + seen @ Omega.inv @ seen.T) @ W @ tau)
+
+
+def test_contacts_that_move_are_written_and_proved(held):
+    """S4 (b.5)-(b.8), (b.14) with the sign of (b.11) corrected, for any H(0) of full rank."""
+    s, tips, grips = held
+    J, A, M_inv = s.J(*tips), s.J(*grips), s.mass.inv
+    tau, C, G1 = pp.vector("tau"), pp.vector("C"), s.vector("G1", "frame")
+    H = J @ s.symbol("X", "joint") @ J.T  # any operator of frames
+    object_side = A @ M_inv @ A.T
+    Oi = (J @ M_inv @ J.T + object_side).inv
+    Pi = Oi - Oi @ H.T @ (H @ Oi @ H.T).inv @ H @ Oi
+    drive = J @ M_inv @ tau + G1
+    rate = -((H @ Oi @ H.T).inv @ H @ Oi @ drive)  # dW/dt, (b.5)
+    assert pp.prove(Oi @ (drive + H.T @ rate), Pi @ drive), "(b.7)"
+    assert pp.prove(H @ Pi, 0 * H), "H(0) f(0) = 0"
+    a = M_inv @ (tau - J.T @ Pi @ drive - C)  # (b.8)
+    seen, G3 = H @ Oi, -(J.T @ Oi @ G1) - C
+    left = seen @ H.T @ rate + seen @ J @ a
+    own = seen @ object_side @ Pi @ J @ M_inv @ tau
+    relief = (object_side @ Pi - s.I) @ G1
+    assert pp.prove(left, own + seen @ (relief - J @ M_inv @ C)), "(b.14), first row"
+    assert not pp.prove(left, own + seen @ (relief + J @ M_inv @ C)), "(b.11) as printed"
+    second = tau - J.T @ Oi @ J @ M_inv @ tau + G3
+    assert pp.prove(J.T @ Oi @ H.T @ rate + s.mass @ a, second), "(b.14), second row"

@@ -16,6 +16,7 @@ from psiphi._util.late_methods import with_late_methods
 from psiphi._util.memory_layout import frozen_copy
 from psiphi._util.text import nearest, shown
 from psiphi._util.validate import flag, is_foreign
+from psiphi.algebra.expressions.operators import Operators
 from psiphi.functions import argument_checks
 from psiphi.functions.arrays.dask_arrays import refuse_lazy
 from psiphi.io import save as saving
@@ -288,6 +289,24 @@ class System(SystemPrograms):
         directions.
         """
         return contact_quantities.inertias(self, q, axes)
+
+    @property
+    def operators(self) -> Operators:
+        """The spatial operators of all mechanisms together, the object included.
+
+        With T the tips of the arms and O the grips of the object, S4's J is s.J(*T), and with
+        A = s.J(*O), A M(C)^-1 A* is A @ s.mass.inv @ A.T: Omega = J M^-1 J* + A M(C)^-1 A* (4.7).
+
+        >>> import psiphi as pp
+        >>> cell = pp.scenes.load("two_arms").system
+        >>> s = cell.operators
+        >>> J, A = (s.J(*(getattr(x, side) for x in cell.contacts)) for side in ("first", "second"))
+        >>> Omega = J @ s.mass.inv @ J.T + A @ s.mass.inv @ A.T
+        >>> free = s.mass.inv - s.mass.inv @ J.T @ Omega.inv @ J @ s.mass.inv
+        >>> bool(pp.prove(s.mass @ free + J.T @ Omega.inv @ J @ s.mass.inv, s.I))  # S4 (3.5)
+        True
+        """
+        return self.robot.operators
 
     # -- constraints -------------------------------------------------------------------------------
 

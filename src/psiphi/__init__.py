@@ -66,12 +66,15 @@ _NAMES = {  # module: the public names it defines
     "simulation.trajectory.trajectory": ("Trajectory",),
     "apps.environments.environment": ("Environment", "environment"),
     "apps.ik.reach": ("IKResult", "reach"),
+    "apps.optimal_control.optimal_control": ("OptimalControl",),
+    "apps.optimal_control.optimal_motion": ("OptimalMotion",),
     "apps.path_timing.path": ("path",),
     "apps.path_timing.timed_path": ("TimedPath",),
     "apps.studies.study": ("study",),
     "apps.studies.study_result": ("Study",),
 }
 _MODULES = {  # public modules: pp.viewer.html(...)
+    "cost": "apps.optimal_control.cost",
     "estimation": "apps.estimation",
     "interop": "io.conventions",
     "robots": "robot.bundled_robots",
@@ -141,6 +144,8 @@ __all__ = [
     "MotionWarning",
     "ObjectControl",
     "OperationalSpace",
+    "OptimalControl",
+    "OptimalMotion",
     "PD",
     "Point",
     "Points",
@@ -155,6 +160,7 @@ __all__ = [
     "Trajectory",
     "System",
     "connect",
+    "cost",
     "embed",
     "Gear",
     "Rotor",
@@ -212,6 +218,9 @@ if TYPE_CHECKING:
     from psiphi.apps import estimation, scenes, viewer
     from psiphi.apps.environments.environment import Environment, environment
     from psiphi.apps.ik.reach import IKResult, reach
+    from psiphi.apps.optimal_control import cost
+    from psiphi.apps.optimal_control.optimal_control import OptimalControl
+    from psiphi.apps.optimal_control.optimal_motion import OptimalMotion
     from psiphi.apps.path_timing.path import path
     from psiphi.apps.path_timing.timed_path import TimedPath
     from psiphi.apps.studies.study import study

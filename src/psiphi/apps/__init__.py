@@ -6,6 +6,7 @@ In: robots, files, command-line arguments. Out: motions, pages, text. Read `demo
     ik/           Inverse kinematics
     path_timing/  Time-optimal motion along a path
     environments/ Environments for reinforcement learning
+    optimal_control/  Motions of least cost, with their gains: `pp.OptimalControl`
     estimation/   Kalman filters and smoothers on the tree
     scenes/       Scene files: robots, objects, constraints, controllers
     studies/      Monte-Carlo studies: many motions with varied parameters

@@ -1,0 +1,90 @@
+"""The compiled loops of a problem, and their calls on arrays.
+
+Arrays are (B, rows, n), B problems; constants have one row and any strides, so that a number that
+all problems or all nodes share is stored once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from psiphi.apps.optimal_control.control_blocks import ControlBlocks, loop_count
+from psiphi.backends import kernel_cache
+from psiphi.backends.cpu.cpu_target import HOST
+from psiphi.compiler.ir.loop_nodes import Rollout
+from psiphi.simulation.compiled_rollout.rollout_runner import StepLoop
+
+Arrays = Mapping[str, np.ndarray]
+MAX_LOOPS = 64  # in the memory of a process
+_loops: dict[str, StepLoop] = {}
+
+
+@dataclass(frozen=True)
+class CompiledLoop:
+    """One loop of `ControlBlocks`: "backward", "look", "take" or "value"."""
+
+    blocks: ControlBlocks
+    name: str
+
+    @cached_property
+    def places(self) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
+        """The places packed once, those packed for each node, and the results."""
+        rollout = self.rollout
+        return rollout.packed_once, rollout.packed_per_step, rollout.sampled
+
+    @property
+    def rollout(self) -> Rollout:
+        return getattr(self.blocks, self.name)
+
+    @cached_property
+    def loop(self) -> StepLoop:
+        robot = self.blocks.robot
+        content = f"{self.name} {self.blocks.key} {HOST.key('d')}"
+        key = kernel_cache.kernel_key(robot.digest, "optimal control", content)
+
+        def build() -> bytes:
+            count = loop_count(self.rollout)
+            return HOST.build(HOST.emit(self.rollout), {"flops": count.flops + 40 * count.trig})
+
+        what = f"optimal control of {robot.name}"
+        make = lambda: StepLoop(kernel_cache.fetch_or_build(key, build, what))  # noqa: E731
+        return kernel_cache.in_memory(_loops, key, MAX_LOOPS, make)
+
+    def run(self, arrays: Arrays, steps: int, every: int) -> None:
+        """Run the loop on arrays by place; results are written to those of the results."""
+        once, each, out = self.places
+        self.loop.run([arrays[name] for name in (*once, *each, *out)], steps, every)
+
+
+@dataclass(frozen=True)
+class ControlKernels:
+    """All loops of a problem."""
+
+    blocks: ControlBlocks
+
+    @cached_property
+    def backward(self) -> CompiledLoop:
+        return CompiledLoop(self.blocks, "backward")
+
+    @cached_property
+    def look(self) -> CompiledLoop:
+        return CompiledLoop(self.blocks, "look")
+
+    @cached_property
+    def take(self) -> CompiledLoop:
+        return CompiledLoop(self.blocks, "take")
+
+    @cached_property
+    def value(self) -> CompiledLoop:
+        return CompiledLoop(self.blocks, "value")
+
+
+def last_row(x: np.ndarray) -> np.ndarray:
+    """(B, n) as (B, rows, n) with stride 0: each row that a loop writes replaces the one before."""
+    count, n = x.shape
+    shape, strides = (count, 1, n), (x.strides[0], 0, x.strides[1])
+    return np.ndarray(shape, x.dtype, x, 0, strides)

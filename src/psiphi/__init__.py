@@ -68,6 +68,7 @@ _NAMES = {  # module: the public names it defines
     "apps.ik.reach": ("IKResult", "reach"),
     "apps.optimal_control.optimal_control": ("OptimalControl",),
     "apps.optimal_control.optimal_motion": ("OptimalMotion",),
+    "apps.optimal_control.receding_horizon": ("MPC",),
     "apps.path_timing.path": ("path",),
     "apps.path_timing.timed_path": ("TimedPath",),
     "apps.studies.study": ("study",),
@@ -138,6 +139,7 @@ __all__ = [
     "JointTorque",
     "Loop",
     "Lyapunov",
+    "MPC",
     "Model",
     "ModelError",
     "ModelWarning",
@@ -221,6 +223,7 @@ if TYPE_CHECKING:
     from psiphi.apps.optimal_control import cost
     from psiphi.apps.optimal_control.optimal_control import OptimalControl
     from psiphi.apps.optimal_control.optimal_motion import OptimalMotion
+    from psiphi.apps.optimal_control.receding_horizon import MPC
     from psiphi.apps.path_timing.path import path
     from psiphi.apps.path_timing.timed_path import TimedPath
     from psiphi.apps.studies.study import study

@@ -144,7 +144,7 @@ def test_slopes_are_finite_where_the_goal_is_met(rng):
         (lambda: pp.cost.torque(0.0), "leave the cost out"),
         (lambda: pp.cost.direction("tip", (0, 0, 0), 1.0), "expected one axis"),
         (lambda: pp.cost.point("tip", 1.0, at=[0, 0, 0], along=True), "along=True"),
-        (lambda: pp.cost.of("torque"), "function of (q, v, u)"),
+        (lambda: pp.cost.of(3.0), "function of (q, v, u)"),  # type: ignore[arg-type]
         (lambda: pp.cost.posture(1.0, name=""), "expected text"),
     ],
 )

@@ -33,8 +33,14 @@ def test_one_step_is_that_of_dense_matrices(rng, mask):
         l[2 * N :, 2 * N :].tolist(),
     )
     damping = np.diag([0.1, 0.2])
+    to_bound = [0.0 if free else 0.3 for free in mask]
     found = riccati_step(
-        p.tolist(), P.tolist(), StepSlopes(*lists), cost, lambda Qu: list(mask), damping.tolist()
+        p.tolist(),
+        P.tolist(),
+        StepSlopes(*lists),
+        cost,
+        lambda Qu: (list(mask), to_bound),
+        damping.tolist(),
     )
     AB = np.concatenate([A, B], axis=1)
     Q, g = l + AB.T @ P @ AB, gradient + AB.T @ p
@@ -44,7 +50,7 @@ def test_one_step_is_that_of_dense_matrices(rng, mask):
     if len(free):
         inner = H[np.ix_(free, free)]
         k[free], K[free] = -np.linalg.solve(inner, Qu[free]), -np.linalg.solve(inner, Qux[free])
-    np.testing.assert_allclose(found.k, k, atol=1e-10)
+    np.testing.assert_allclose(found.k, k + to_bound, atol=1e-10)
     np.testing.assert_allclose(found.K, K, atol=1e-10)
     np.testing.assert_allclose(found.P, Q[: 2 * N, : 2 * N] + Qux.T @ K, atol=1e-9)
     np.testing.assert_allclose(found.p, g[: 2 * N] + Qux.T @ k, atol=1e-9)

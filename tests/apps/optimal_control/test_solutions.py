@@ -323,5 +323,5 @@ def test_the_controller_follows_the_motion():
     assert errors[0] < 0.5 * errors[1], "feedback reduces the error"
     compiled = pp.rollout(problem.robot, q, v, tau=control, steps=20, dt=0.02, method="euler")
     np.testing.assert_allclose(compiled[0], found.q, atol=1e-9)
-    assert np.shape(found.trajectory.tau) == (4, 21, 2)
+    assert np.asarray(found.trajectory.tau).shape == (4, 21, 2)
     assert "torques at a bound" in found.summary() and "4 of 4 converged" in repr(found)

@@ -14,4 +14,5 @@ batches. Read `optimal_control.py` first.
     state_limits.py         limits of positions and speeds: augmented Lagrangian
     optimal_motion.py       `OptimalMotion`: the result
     feedback_controller.py  its controller u + K dx
+    receding_horizon.py     `pp.MPC`: solves a problem at every node
 """

@@ -49,6 +49,7 @@ from psiphi.simulation.linearization.linearize_function import call_traced
 CANDIDATES = 8  # step lengths 1, 1/2, 1/4, ...
 STEP_LENGTHS = tuple(0.5**i for i in range(CANDIDATES))
 METHOD = "euler"
+MARGIN = 1e-3  # share of the range of a torque within which it counts as being at a bound
 STATE_LIMIT = tuple[int, float, float]  # index in (q, v), sign, bound
 
 
@@ -259,9 +260,10 @@ class ControlBlocks:
         rows = [step.Z[i] for i in self.motors]  # h S* M^-1 S
         damping = [[scale * y for y in row] for row in rows]
 
-        def mask(Qu: list) -> list:
+        def mask(Qu: list) -> tuple[list, list]:
             each = zip(x.u, places["low"], places["high"], Qu, strict=True)
-            return [_free(*values) for values in each]
+            free, to_bound = zip(*(_mask(*values) for values in each), strict=True)
+            return list(free), list(to_bound)
 
         masks, given = (mask if self.has_bounds else None), CostSlopes(lx, lu, lxx, lux, luu)
         found = riccati_step(p, P, step, given, masks, damping, self.curvature)
@@ -500,10 +502,17 @@ def pack_symmetric(A: list[list]) -> list:
     return [A[i][j] for i in range(len(A)) for j in range(i, len(A))]
 
 
-def _free(u: Any, low: Any, high: Any, gradient: Any) -> Any:
-    """0 where u is at a bound and the gradient pushes it outwards, else 1."""
-    at_low, at_high = 1.0 - less(low, u), 1.0 - less(u, high)
-    return (1.0 - at_low * less(0.0, gradient)) * (1.0 - at_high * less(gradient, 0.0))
+def _mask(u: Any, low: Any, high: Any, gradient: Any) -> tuple[Any, Any]:
+    """0 where u is close to a bound and the gradient pushes it outwards, else 1; and the step to
+    that bound.
+
+    Without the margin, a torque that approaches its bound in ever shorter steps stays free, and
+    the direction of the other torques relies on a step that the bound cuts off (Bertsekas 1982).
+    """
+    margin = MARGIN * (high - low)
+    at_low = less(u, low + margin) * less(0.0, gradient)
+    at_high = less(high - margin, u) * less(gradient, 0.0)
+    return (1.0 - at_low) * (1.0 - at_high), at_low * (low - u) + at_high * (high - u)
 
 
 def _matrix_sum(A: list[list], B: list[list]) -> list[list]:

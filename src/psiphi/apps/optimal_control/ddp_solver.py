@@ -23,6 +23,7 @@ from psiphi.apps.optimal_control.control_kernels import ControlKernels, last_row
 
 FIRST_DAMPING, LEAST_DAMPING, LARGEST_DAMPING = 1e-6, 1e-9, 1e12
 GROWTH, DECAY = 8.0, 4.0  # of the damping after no step, and after a step of at least LONG
+FASTEST = 3  # the growth is GROWTH, GROWTH^2, ..., GROWTH^FASTEST in a row
 LONG, NEAR = 0.25, 0.01
 EARLY = 8  # iterations that always use Gauss-Newton: most arms are solved by then
 SETTLED = 1e-2  # damping above which a small step does not mean convergence
@@ -94,12 +95,14 @@ class SolverState:
     iterations: np.ndarray
     penalty: np.ndarray
     gap: np.ndarray  # sum of |gaps|
+    failures: np.ndarray  # iterations without a step, in a row
 
     @classmethod
     def start(cls, count: int, damping: np.ndarray | float, gap: np.ndarray) -> SolverState:
         flags, zeros = np.zeros(count, dtype=bool), np.zeros(count)
         first = np.array(np.broadcast_to(damping, count), dtype=float)
-        return cls(first, flags, flags.copy(), flags.copy(), zeros.astype(int), zeros.copy(), gap)
+        whole = zeros.astype(int)
+        return cls(first, flags, flags.copy(), flags.copy(), whole, zeros.copy(), gap, whole.copy())
 
     def select(self, index: np.ndarray | slice) -> SolverState:
         return SolverState(*(x[index] for x in vars(self).values()))
@@ -340,7 +343,10 @@ class Solver:
         finished = active & settled & (small | slow)
         long = alpha >= LONG
         lower = np.maximum(state.damping / DECAY, LEAST_DAMPING)
-        higher = np.maximum(state.damping, FIRST_DAMPING) * GROWTH
+        factor = GROWTH ** np.minimum(state.failures + 1, FASTEST)
+        higher = np.maximum(state.damping, FIRST_DAMPING) * factor
+        failed = active & ~better & ~state.curved
+        state.failures = np.where(failed, state.failures + 1, np.where(active, 0, state.failures))
         after_step = np.where(long, lower, state.damping)
         after_none = np.where(state.curved, state.damping, higher)
         damping = np.where(better, after_step, after_none)

@@ -261,7 +261,7 @@ class OptimalControl:
             history.append(last)
 
         limits.solve(solver, x, progress, iterations, tolerance, record)
-        x.d = None
+        x.d, x.cost = None, limits.costs(solver, x)
         gains = solver.gains(x, limits.numbers, np.zeros(count))
         m, n = len(self.motors), 2 * self.robot.nv
 

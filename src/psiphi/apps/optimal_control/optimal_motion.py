@@ -28,7 +28,7 @@ class OptimalMotion:
     u            (..., N, nu): the torques of the motors
     k, K         (..., N, nu), (..., N, nu, 2 nv): u + k + K [log(q^-1 q'); v' - v] is the step and
                  the feedback of the Gauss-Newton problem at this motion; k is 0 where it is solved
-    cost         (...)
+    cost         (...): the sum of the costs, and of the penalty of soft limits
     converged    (...): whether the last steps gained less than the tolerance
     iterations   (...)
     residual     (...): the largest gradient by a free torque, max |Qu_i| / sqrt(Quu_ii)

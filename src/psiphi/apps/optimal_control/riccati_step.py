@@ -7,9 +7,10 @@ A semi-implicit step is two steps, first of the velocity and then of the configu
     X = h a_q,  Y = I + h a_v,  Z = h a_tau S
 
 With P~ = T* P T, G = P~22 [X Y Z], the blocks of Q = l + [A B]* P [A B] cost 16 nv^3 instead of
-42 nv^3. Torques at a bound that the gradient would violate are masked: F = 0 there,
+42 nv^3. Torques close to a bound that the gradient would violate are masked: F = 0 there, and k is
+the step to the bound,
 
-    H = F Quu F + (I - F) + mu D,   k = -H^-1 F Qu,   K = -H^-1 F Qux
+    H = F (Quu + mu D) F + (I - F),   k = -H^-1 F Qu + (I - F) (bound - u),   K = -H^-1 F Qux
     p = Qx + Qux* F k,   P = Qxx + Qux* F K
 """
 
@@ -65,14 +66,17 @@ def riccati_step(
     P: Matrix,
     step: StepSlopes,
     cost: CostSlopes,
-    mask: Callable[[list], list] | None,
+    mask: Callable[[list], tuple[list, list]] | None,
     damping: Matrix,
     with_pivot: bool = False,
 ) -> RiccatiResult:
-    """Gains and the cost to go before the step, from those after it."""
+    """Gains and the cost to go before the step, from those after it.
+
+    `mask` maps Qu to F and to the steps of masked torques to their bounds.
+    """
     n, m = len(step.X), len(cost.u)
     Qx, Qu, Qxx, Qux, Quu = _quadratic_model(p, P, step, cost, n)
-    free = mask(Qu) if mask is not None else [1.0] * m
+    free, to_bound = mask(Qu) if mask is not None else ([1.0] * m, [0.0] * m)
     H = [
         [
             (Quu[i][j] + damping[i][j]) * (free[i] * free[j])
@@ -95,7 +99,7 @@ def riccati_step(
     p_new = [Qx[i] - dot(columns[i], last) for i in range(2 * n)]
     solution = [small_matrices.backward(L, list(c)) for c in scaled_columns]
     K = [[-solution[j][i] for j in range(2 * n)] for i in range(m)]
-    k = [-solution[-1][i] for i in range(m)]
+    k = [to_bound[i] - solution[-1][i] for i in range(m)]
     residual: Any = 0.0
     pivot: Any = 1.0
     for i in range(m):

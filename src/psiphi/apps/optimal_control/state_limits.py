@@ -1,7 +1,7 @@
 """Limits of positions and speeds: an augmented Lagrangian, or a penalty.
 
     h rho max(0, s + c)^2 / 2 at each node, c <= 0 the limit, rho s its multiplier
-    s <- max(0, s + c) after some iterations, and rho <- GROWTH rho while a limit is not kept
+    s <- max(0, s + c) after some iterations, and rho <- GROWTH rho where this is not enough
 
 Each problem has its own rho, multipliers and rounds.
 """
@@ -14,15 +14,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psiphi.apps.optimal_control.ddp_solver import Motions, ProblemNumbers, Solver, SolverState
+from psiphi.apps.optimal_control.ddp_solver import (
+    FIRST_DAMPING,
+    Motions,
+    ProblemNumbers,
+    Solver,
+    SolverState,
+)
 
 if TYPE_CHECKING:
     from psiphi.apps.optimal_control.optimal_control import OptimalControl
     from psiphi.apps.optimal_control.optimal_motion import OptimalMotion
 
-FIRST, GROWTH, LAST = 1.0, 5.0, 1e4  # rho, as shares of `limit_weight`
-ROUND = 10  # iterations between two updates
+FIRST, GROWTH, LAST = 1.0, 5.0, 1e2  # rho, as shares of `limit_weight`
+ROUND = 20  # iterations between two updates
 KEPT = 1e-6  # rad, m, rad/s or m/s: a limit passed by this counts as kept
+SLOW = 0.3  # rho grows where a round leaves more than this share of what was beyond a limit
 STEADY = 1e-4  # relative change of the multipliers below which they are found
 
 
@@ -48,6 +55,7 @@ class StateLimits:
     given: ProblemNumbers
     rho: np.ndarray
     shift: np.ndarray
+    before: np.ndarray  # (B,): what was beyond the limits after the last round
 
     @classmethod
     def start(
@@ -68,7 +76,7 @@ class StateLimits:
             shape = (*batch, nodes, len(problem.limits))
             lam = np.broadcast_to(near.multipliers, shape).reshape(count, *shape[-2:])[:, index]
             shift = lam / rho[:, None, None]
-        return cls(problem, given, rho, shift)
+        return cls(problem, given, rho, shift, np.full(count, np.inf))
 
     @property
     def numbers(self) -> ProblemNumbers:
@@ -126,21 +134,30 @@ class StateLimits:
         size = np.maximum(new.max(axis=(-1, -2)), 1e-12)
         change = np.abs(new - self.shift).max(axis=(-1, -2))
         steady = change <= np.maximum(STEADY * size, KEPT)
-        kept = np.maximum(excess, 0.0).max(axis=(-1, -2)) <= KEPT
+        beyond = np.maximum(excess, 0.0).max(axis=(-1, -2))
+        kept = beyond <= KEPT
         met = ran & progress.converged & steady & kept
         again = ran & ~met & (progress.iterations < iterations)
         most = LAST * self.problem.limit_weight
-        grow = np.where(again & ~kept & (self.rho * GROWTH <= most), GROWTH, 1.0)
+        stalls = again & ~kept & (beyond > SLOW * self.before)
+        grow = np.where(stalls & (self.rho * GROWTH <= most), GROWTH, 1.0)
+        self.before = np.where(ran, beyond, self.before)
         shift = np.where(again[:, None, None], new / grow[:, None, None], self.shift)
         self.shift, self.rho = shift, self.rho * grow
         progress.done = np.where(ran, ~again, progress.done)
         progress.converged = np.where(ran, met, progress.converged)
-        progress.damping = np.where(again, np.minimum(progress.damping, 1.0), progress.damping)
+        progress.damping = np.where(again, FIRST_DAMPING, progress.damping)
+
+    def costs(self, solver: Solver, x: Motions) -> np.ndarray:
+        """(B,): the costs, with the penalty of soft limits, without that of kept ones."""
+        if self.problem.limit_kind != "kept":
+            return x.cost
+        running, final = solver.term_costs(replace(x, d=None), self.given)
+        return np.add.reduce([*running.T, *final.T])
 
     def _refresh_costs(self, solver: Solver, x: Motions) -> None:
         """The costs of the motions with the new multipliers."""
-        plain = replace(x, d=None)
-        running, final = solver.term_costs(plain, self.given)
+        running, final = solver.term_costs(replace(x, d=None), self.given)
         total = np.add.reduce([*running.T, *final.T])
         rows = np.maximum(0.0, self.shift + self.excess(x))
         penalty = 0.5 * self.rho * solver.dt * np.einsum("bij,bij->b", rows, rows)

@@ -1,0 +1,125 @@
+"""`pp.MPC`: model predictive control, which solves an optimal control problem at every node.
+
+at t_k: roll the last motion out from the measured state with its gains, one node later;
+a few iterations; apply u_0 until t_k + dt
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from psiphi._util.array_types import Numbers
+from psiphi._util.errors import StateError
+from psiphi._util.text import shown
+from psiphi._util.validate import positive_number, whole_number
+from psiphi.apps.optimal_control.optimal_control import OptimalControl
+from psiphi.apps.optimal_control.optimal_motion import OptimalMotion
+from psiphi.simulation.control.marked_law import law
+
+ON_TIME = 1e-6  # share of dt by which a call may be early
+
+
+class MPC:
+    """A controller tau(t, q, v) that solves `problem` from the measured state every `dt` seconds.
+
+    The first call solves with `first` iterations, each later one with `iterations`, from the last
+    motion, one node later: with one iteration, every step takes the same time. The torque is
+    constant between two nodes.
+
+    Goals are constants, or functions of time: of the time at the end of the horizon, or with
+    `along=True` of the times of all nodes, one after the other.
+
+    `plan` is the last motion. A controller that is called at an earlier time starts again.
+
+    >>> import numpy as np, psiphi as pp
+    >>> robot = pp.load("pelican")
+    >>> problem = pp.OptimalControl(
+    ...     robot, dt=0.02, steps=15, torque=10.0,
+    ...     running=[pp.cost.torque(1e-3), pp.cost.posture(10.0)], final=[pp.cost.posture(10.0)])
+    >>> control = pp.MPC(problem, iterations=1, posture=[0.3, 0.2])
+    >>> motion = pp.simulate(robot, [0.0, 0.0], tau=control, dt=0.01, duration=1.0)
+    >>> bool(np.abs(motion.final.q - [0.3, 0.2]).max() < 0.02)
+    True
+    """
+
+    def __init__(
+        self,
+        problem: OptimalControl,
+        iterations: int = 1,
+        *,
+        first: int = 100,
+        tolerance: float = 1e-7,
+        torques: Numbers | None = None,
+        parameters: Numbers | None = None,
+        **goals: Any,
+    ):
+        if not isinstance(problem, OptimalControl):
+            cause = f"MPC of {shown(problem)}, expected a problem"
+            raise StateError(cause, "give a pp.OptimalControl")
+        self.problem = problem
+        self.robot = problem.robot
+        self.iterations = whole_number("iterations", iterations)
+        self.first = whole_number("first", first)
+        self.tolerance = positive_number("tolerance", tolerance, "give a number", most=1.0)
+        if not self.iterations or not self.first:
+            raise StateError("MPC with 0 iterations", "give at least 1")
+        unknown = [name for name in goals if name not in problem.goal_names]
+        missing = [name for name in problem.goal_names if name not in goals]
+        if unknown or missing:
+            named = ", ".join(f"{name}=" for name in problem.goal_names) or "none"
+            cause = f"MPC: the goals are {named}, and {', '.join(goals) or 'none'} were given"
+            raise StateError(cause, "give each goal once: an array, or a function of time")
+        self.goals, self.torques, self.parameters = goals, torques, parameters
+        self.plan: OptimalMotion | None = None
+        self._start = 0.0
+
+    def reset(self) -> None:
+        """Forget the last motion."""
+        self.plan = None
+
+    @law(batched=True, pure=False)
+    def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """tau (..., nv) at time t, for one motion or a batch of them."""
+        t, dt = float(t), self.problem.dt
+        passed = int(np.floor((t - self._start) / dt + ON_TIME))
+        if self.plan is None or passed < 0 or self.plan.batch != np.shape(q)[:-1]:
+            goals = self._goals_at(t)
+            self.plan = self.problem.solve(
+                q, v, torques=self.torques, parameters=self.parameters, iterations=self.first,
+                tolerance=self.tolerance, **goals,
+            )  # fmt: skip
+            self._start = t
+        elif passed > 0:
+            self._start += passed * dt
+            self.plan = self.problem.solve(
+                q, v, near=self.plan, shift=passed, parameters=self.parameters,
+                iterations=self.iterations, tolerance=self.tolerance, **self._goals_at(t),
+            )  # fmt: skip
+        return self.plan.tau[..., 0, :]
+
+    def _goals_at(self, t: float) -> dict[str, Any]:
+        """The goals of the horizon that starts at t."""
+        nodes = t + self.problem.dt * np.arange(self.problem.steps + 1)
+        return {name: self._goal(name, value, nodes) for name, value in self.goals.items()}
+
+    def _goal(self, name: str, value: Any, nodes: np.ndarray) -> Any:
+        if not callable(value):
+            return value
+        terms = (*self.problem.running, *self.problem.final)
+        term = next(term for term in terms if term.has_goal and term.name == name)
+        if not term.cost.along:
+            return value(float(nodes[-1]))
+        core = 2 if term.cost.kind in ("pose", "orientation") else 1
+        return stacked(value, nodes, core)
+
+    def __repr__(self) -> str:
+        return f"<MPC of {self.problem!r}, {self.iterations} iterations a step>"
+
+
+def stacked(function: Callable[[float], Any], times: np.ndarray, core: int) -> np.ndarray:
+    """function(t) at all times: (..., times, *core)."""
+    rows = np.broadcast_arrays(*(np.asarray(function(float(t)), dtype=float) for t in times))
+    return np.stack(rows, axis=rows[0].ndim - core)

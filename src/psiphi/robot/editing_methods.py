@@ -20,8 +20,9 @@ from psiphi.model.builder import builder_values
 from psiphi.model.builder.builder import Builder
 from psiphi.model.builder.description import spanning_tree
 from psiphi.model.builder.nonlinear_springs import Spring
+from psiphi.model.contact.contact_pairs import ContactPair
 from psiphi.model.contact.contact_points import ContactPoint
-from psiphi.model.contact.contact_reader import ContactShapes, read_contact_points
+from psiphi.model.contact.contact_reader import ContactShapes, read_contacts
 from psiphi.model.editing import attachment, flexible_replacement, joint_lock, replacement
 from psiphi.model.editing import subtree as cutting
 from psiphi.model.editing.reconstruction import ALONE, AttachedPart, rebuild_robot, world_frame
@@ -49,6 +50,8 @@ class EditingMethods(Model):
     gears: tuple[Gear, ...] = ()
     # what can touch the ground of a simulation, by `with_contacts`
     contact_points: tuple[ContactPoint, ...] = ()
+    # what can touch each other, by `with_contacts(..., pairs=...)`
+    contact_pairs: tuple[ContactPair, ...] = ()
 
     @classmethod
     def of(cls, model: Model, shapes: Iterable[Shape] | None = None) -> Self:
@@ -70,6 +73,7 @@ class EditingMethods(Model):
             loops=getattr(model, "loops", ()),
             gears=getattr(model, "gears", ()),
             contact_points=getattr(model, "contact_points", ()),
+            contact_pairs=getattr(model, "contact_pairs", ()),
         )
 
     @cached_property
@@ -281,32 +285,48 @@ class EditingMethods(Model):
             return robot
         return replace(robot, shapes=tuple(x for x in robot.shapes if x.link != link))
 
-    def with_contacts(self, contacts: ContactShapes | str, links: Names | None = None) -> Self:
-        """The robot with shapes that can touch the ground of `pp.simulate(..., contacts=ground)`.
+    def with_contacts(
+        self,
+        contacts: ContactShapes | str,
+        links: Names | None = None,
+        *,
+        pairs: Iterable[tuple[str, str]] = (),
+        ground: Names = "*",
+    ) -> Self:
+        """The robot with shapes that can touch, in `pp.simulate(..., contacts=pp.Ground())`.
 
         `contacts` maps frames, or patterns of their names, to a `pp.Point`, `Sphere`, `Capsule`,
         `Box`, `Cylinder` or `Points`, or to a list of them. "collision" takes the collision shapes
         of the robot's file, on `links` if given; meshes are left out, with a warning. The shapes
         replace earlier ones.
 
+        All shapes of links that move can touch the ground, or only those on the frames `ground`.
+        `pairs` lists frames whose shapes can touch each other: spheres and capsules with spheres
+        and capsules, spheres with boxes. One of the two may be fixed to the world.
+
         >>> import psiphi as pp
         >>> robot = pp.load("anymal_c").with_contacts({"*_FOOT": pp.Sphere(0.03)})
         >>> [point.name for point in robot.contact_points]
         ['LF_FOOT', 'LH_FOOT', 'RF_FOOT', 'RH_FOOT']
+        >>> pairs = [("LF_FOOT", "LH_FOOT"), ("RF_FOOT", "RH_FOOT")]
+        >>> robot = robot.with_contacts({"*_FOOT": pp.Sphere(0.03)}, pairs=pairs)
+        >>> [pair.name for pair in robot.contact_pairs]
+        ['LF_FOOT|LH_FOOT', 'RF_FOOT|RH_FOOT']
         """
-        points = read_contact_points(self, self.shapes, contacts, links)
-        return replace(self, contact_points=points)
+        found = read_contacts(self, self.shapes, contacts, links, pairs, ground)
+        return replace(self, contact_points=found.points, contact_pairs=found.pairs)
 
     @property
     def contact_friction(self) -> np.ndarray:
         """(c,): the friction of each contact point in the robot's file, for `pp.Ground(friction=)`;
-        NaN where the file has none.
+        NaN where the file has none, and for pairs, which follow.
 
         >>> import psiphi as pp
         >>> pp.load("anymal_c").contact_friction
         array([nan, nan, nan, nan])
         """
-        given = (point.friction for point in self.contact_points)
+        given = [point.friction for point in self.contact_points]
+        given += [None for _ in self.contact_pairs]
         return np.array([np.nan if mu is None else mu for mu in given])
 
     def with_posture(self, name: str, q: Position) -> Self:

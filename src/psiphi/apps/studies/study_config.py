@@ -367,6 +367,7 @@ def _spec(
     }
     identity = [robot.digest, repr(getattr(system, "key", "")), q0.tolist(), v0.tolist()]
     identity += [repr(robot.contact_points)] if has_ground else []
+    identity += [repr(robot.contact_pairs)] if has_ground and robot.contact_pairs else []
     digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
     spec = {**values, "robot": robot.name, "robot and start": digest, **read}
     return json.loads(json.dumps(spec, sort_keys=True, default=shown))

@@ -12,9 +12,11 @@ from psiphi._util.errors import Error, StateError
 from psiphi._util.validate import real_array
 from psiphi.apps.viewer.geometry.link_poses import link_poses, origin_positions, origin_rotations
 from psiphi.apps.viewer.svg_plots import Plot, coordinate_labels, sample_indices
-from psiphi.model.contact.contact_points import on_shared_frames
+from psiphi.model.contact.contact_pairs import ContactPair, Place
+from psiphi.model.contact.contact_points import ContactPoint, on_shared_frames
 from psiphi.model.loops.constraints import Constraint
 from psiphi.model.model import WORLD, Frame, Joint, Model
+from psiphi.model.spatial.screws import add
 from psiphi.simulation.trajectory.trajectory import Trajectory
 from psiphi.simulation.trajectory.trajectory_summary import summary_rows
 
@@ -281,7 +283,8 @@ def contacts(system: object) -> list[Constraint]:
 
 
 def _contact_names(system: object, count: int) -> list[str]:
-    touching = getattr(system, "contact_points", ()) or contacts(system)
+    touching = [*getattr(system, "contact_points", ()), *getattr(system, "contact_pairs", ())]
+    touching = touching or contacts(system)
     names = [str(getattr(contact, "name", "")) for contact in touching]
     return (
         names if len(names) == count and all(names) else [f"contact {i + 1}" for i in range(count)]
@@ -313,31 +316,48 @@ def _force_arrows(
 def _ground_arrows(
     trajectory: Trajectory, model: Model, q: np.ndarray, force: np.ndarray
 ) -> Arrows | None:
-    """The forces (times, c, 3) of contacts with the ground, at the points that touch it."""
-    points = getattr(trajectory.system, "contact_points", ())
-    if len(points) != force.shape[1]:
+    """The forces (times, c, 3) of contacts with the ground, at the points that touch it, and those
+    on the first of each pair."""
+    points, pairs = _touching(trajectory)
+    if len(points) + len(pairs) != force.shape[1]:
         return None
     points = on_shared_frames(points, model.frames)
     normal = ground_normal(trajectory)
     R, p = link_poses(model, q)
+
+    def place(name: str) -> Place:
+        frame = model.frame(name)
+        rotation, origin = origin_rotations(R, frame), origin_positions(R, p, frame)
+        columns = [[rotation[..., i, j] for j in range(3)] for i in range(3)]
+        return columns, [origin[..., i] for i in range(3)]
+
     places = []
     for point in points:
-        frame = model.frame(point.frame)
-        rotation = origin_rotations(R, frame)
-        columns = [[rotation[..., i, j] for j in range(3)] for i in range(3)]
-        lever = np.stack(np.broadcast_arrays(*point.lever(columns, normal)), axis=-1)
-        places.append(origin_positions(R, p, frame) + lever)
-    names = tuple(point.name for point in points)
-    return Arrows(names, np.stack(places, axis=1), force)
+        columns, origin = place(point.frame)
+        places.append(add(origin, point.lever(columns, normal)))
+    for pair in pairs:
+        places.append(pair.approach(place(pair.first.frame), place(pair.second.frame)).point)
+    rows = [np.stack(np.broadcast_arrays(*at), axis=-1) for at in places]
+    names = tuple(_contact_names(trajectory.system, len(rows)))
+    return Arrows(names, np.stack(rows, axis=1), force)
+
+
+def _touching(
+    trajectory: Trajectory,
+) -> tuple[tuple[ContactPoint, ...], tuple[ContactPair, ...]]:
+    """The contact points and pairs of the robot that moved."""
+    system = trajectory.system
+    return getattr(system, "contact_points", ()), getattr(system, "contact_pairs", ())
 
 
 def _touches(trajectory: Trajectory, element: int) -> Touches | None:
     """Which contacts with the ground are closed, if the robot's contact points are known."""
-    points = getattr(trajectory.system, "contact_points", ())
+    points, pairs = _touching(trajectory)
     modes = getattr(trajectory, "modes", None)
-    if modes is None or np.shape(modes)[-1] != len(points):
+    if modes is None or np.shape(modes)[-1] != len(points) + len(pairs):
         return None
-    radii = np.array([0.0 if point.axis is not None else point.radius for point in points])
+    balls = [0.0 if point.axis is not None else point.radius for point in points]
+    radii = np.array([*balls, *(0.0 for _ in pairs)])
     shown = np.nan_to_num(batch_element(modes, element, 2)).astype(int)
     return Touches(shown, radii, np.array(ground_normal(trajectory)))
 

@@ -5,6 +5,8 @@ robot. Read `contact_shapes.py` first.
 
     contact_shapes.py    `pp.Sphere`, `pp.Box`, ...: shapes as contact points
     contact_points.py    One contact point: a sphere, or the rim of a disc, on a frame
+    contact_pairs.py     Two solids that can touch each other
+    closest_points.py    Their closest points, without branches
     contact_reader.py    `robot.with_contacts`: names and shapes to contact points
     contact_state.py     `ContactState`: forces, gaps, modes and residual of a step
     ground.py            `pp.Ground`: a plane with friction, restitution and compliance

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, Self, TypeVar
 
 from psiphi.model.components import Frame, Pose
 from psiphi.model.spatial.branch_free import choose, less
@@ -73,18 +73,28 @@ class ContactPoint:
         return [c * x + s * y for x, y in zip(e, cross(a, e), strict=True)]
 
 
-def on_shared_frames(
-    points: Iterable[ContactPoint], frames: Mapping[str, Frame]
-) -> tuple[ContactPoint, ...]:
-    """The points with one frame for each link: that of the first of its points. Points on a link
-    move together, whichever frames carry them."""
+class OnFrame(Protocol):
+    """What is on a frame: a contact point, or a solid of a pair."""
+
+    @property
+    def frame(self) -> str: ...
+
+    def moved(self, frame: str, pose: Pose) -> Self: ...
+
+
+T = TypeVar("T", bound=OnFrame)
+
+
+def on_shared_frames(parts: Iterable[T], frames: Mapping[str, Frame]) -> tuple[T, ...]:
+    """The parts with one frame for each link: that of the first of its parts. Those on a link move
+    together, whichever frames carry them."""
     shared: dict[int, Frame] = {}
     out = []
-    for point in points:
-        own = frames[point.frame]
+    for part in parts:
+        own = frames[part.frame]
         first = shared.setdefault(own.body, own)
         is_first = first.name == own.name
-        out.append(point if is_first else point.moved(first.name, first.pose.inv @ own.pose))
+        out.append(part if is_first else part.moved(first.name, first.pose.inv @ own.pose))
     return tuple(out)
 
 

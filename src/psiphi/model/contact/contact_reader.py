@@ -1,13 +1,16 @@
-"""`robot.with_contacts`: from names and shapes to contact points."""
+"""`robot.with_contacts`: from names and shapes to contact points and pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
 
 from psiphi._util.errors import ModelError
 from psiphi._util.text import count_of, shown
 from psiphi._util.validate import matching_names
+from psiphi.model.contact.contact_pairs import ContactPair, ContactSolid
 from psiphi.model.contact.contact_points import ContactPoint
 from psiphi.model.contact.contact_shapes import SOLIDS, ContactShape, solid
 from psiphi.model.diagnostics import ReaderWarning, emit_warning
@@ -22,31 +25,50 @@ REMEDY = (
 ContactShapes = Mapping[str, ContactShape | Sequence[ContactShape]]
 
 
-def read_contact_points(
+class ReadContacts(NamedTuple):
+    """What `robot.with_contacts` was given: contact points and pairs of solids."""
+
+    points: tuple[ContactPoint, ...]
+    pairs: tuple[ContactPair, ...]
+
+
+class _Shapes(NamedTuple):
+    """The shapes of a frame with their names, and the surfaces of those of a file."""
+
+    frame: str
+    shapes: list[tuple[str, ContactShape, Surface | None]]
+
+
+def read_contacts(
     model: Model,
     shapes: Iterable[Shape],
     contacts: ContactShapes | str,
     links: str | Iterable[str] | None,
-) -> tuple[ContactPoint, ...]:
-    """The contact points of a robot, from {pattern of frames: shape or shapes} or "collision"."""
+    pairs: Iterable[tuple[str, str]] = (),
+    ground: str | Iterable[str] = "*",
+) -> ReadContacts:
+    """The contacts of a robot, from {pattern of frames: shape or shapes} or "collision"; `pairs`
+    and `ground` select among their frames."""
     if isinstance(contacts, str):
-        points = _collision_points(model, shapes, contacts, links)
+        given = _collision_shapes(model, shapes, contacts, links)
     elif isinstance(contacts, Mapping):
         if links is not None:
             raise ModelError(
                 f"links is {shown(links)}, but contacts has names already",
                 'leave links out; it selects among the shapes of "collision"',
             )
-        points = _named_points(model, contacts)
+        given = _named_shapes(model, contacts)
     else:
         raise ModelError(f"contacts is {shown(contacts)}", REMEDY)
-    if not points:
+    found = ReadContacts(_ground_points(model, given, ground), _pairs(model, given, pairs))
+    _check_fixed_frames(model, given, found)
+    if not found.points and not found.pairs:
         raise ModelError(f"{model.name} would have no contact points", REMEDY)
-    return tuple(points)
+    return found
 
 
-def _named_points(model: Model, contacts: ContactShapes) -> list[ContactPoint]:
-    points: list[ContactPoint] = []
+def _named_shapes(model: Model, contacts: ContactShapes) -> list[_Shapes]:
+    found: list[_Shapes] = []
     taken: dict[str, int] = {}
     for pattern, given in contacts.items():
         each = [given] if isinstance(given, ContactShape) else given
@@ -57,20 +79,82 @@ def _named_points(model: Model, contacts: ContactShapes) -> list[ContactPoint]:
                 "list of them",
             )
         for frame in matching_names("frames", pattern, model.frames, model.name):
-            if model.frame(frame).body == WORLD:
-                raise ModelError(
-                    f"the frame {shown(frame)} of {model.name} is fixed to the world",
-                    "name frames of links that move; they touch the ground of the simulation",
-                )
-            for shape in each:
-                points += shape.contact_points(_unique(frame, taken), frame)
-    return points
+            found.append(_Shapes(frame, [(_unique(frame, taken), x, None) for x in each]))
+    return found
 
 
-def _collision_points(
+def _ground_points(
+    model: Model, given: list[_Shapes], ground: str | Iterable[str]
+) -> tuple[ContactPoint, ...]:
+    """The contact points of the shapes that move, on the frames `ground`."""
+    moving = [x for x in given if model.frame(x.frame).body != WORLD]
+    names = list(dict.fromkeys(x.frame for x in moving))
+    everything = isinstance(ground, str) and ground == "*"
+    chosen = set(
+        names if everything else matching_names("contact shapes on", ground, names, model.name)
+    )
+    return tuple(
+        _with_surface(point, surface)
+        for frame, shapes in moving
+        if frame in chosen
+        for name, shape, surface in shapes
+        for point in shape.contact_points(name, frame)
+    )
+
+
+def _pairs(
+    model: Model, given: list[_Shapes], pairs: Iterable[tuple[str, str]]
+) -> tuple[ContactPair, ...]:
+    """The pairs of solids whose frames match the pairs of names."""
+    remedy = 'give a list of two names each, such as [("left_hand", "right_hand")]'
+    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
+        raise ModelError(f"pairs is {shown(pairs)}", remedy)
+    shapes: dict[str, list[tuple[str, ContactShape]]] = {}
+    for frame, each in given:
+        shapes.setdefault(frame, []).extend((name, shape) for name, shape, _ in each)
+    found: dict[frozenset[str], ContactPair] = {}
+    for pair in pairs:
+        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+            raise ModelError(f"pairs has {shown(pair)}", remedy)
+        firsts, seconds = (
+            matching_names("contact shapes on", name, shapes, model.name) for name in pair
+        )
+        apart = [(a, b) for a, b in product(firsts, seconds) if _can_meet(model, a, b)]
+        if not apart:
+            raise ModelError(
+                f"pairs has {shown(pair)}, which are on one body of {model.name}, or both fixed",
+                "name frames of links that move relative to each other",
+            )
+        for a, b in apart:
+            for (name, shape), (other_name, other) in product(shapes[a], shapes[b]):
+                key = frozenset((name, other_name))
+                label = f"{name}|{other_name}"
+                if key not in found:
+                    solids = ContactSolid.of(name, a, shape), ContactSolid.of(other_name, b, other)
+                    found[key] = ContactPair.of(label, *solids)
+    return tuple(found.values())
+
+
+def _can_meet(model: Model, first: str, second: str) -> bool:
+    return model.frame(first).body != model.frame(second).body
+
+
+def _check_fixed_frames(model: Model, given: list[_Shapes], found: ReadContacts) -> None:
+    """Raise an error for a shape that is fixed to the world and in no pair."""
+    used = {solid.frame for pair in found.pairs for solid in pair.solids}
+    for frame, _ in given:
+        if model.frame(frame).body == WORLD and frame not in used:
+            raise ModelError(
+                f"the frame {shown(frame)} of {model.name} is fixed to the world",
+                "name frames of links that move; they touch the ground of the simulation, and in "
+                "pairs also what is fixed",
+            )
+
+
+def _collision_shapes(
     model: Model, shapes: Iterable[Shape], word: str, links: str | Iterable[str] | None
-) -> list[ContactPoint]:
-    """The contact points of the collision shapes; meshes are left out, with a warning."""
+) -> list[_Shapes]:
+    """The collision shapes of the file; meshes are left out, with a warning."""
     if word != COLLISION:
         raise ModelError(f"contacts is {shown(word)}", REMEDY)
     fixed = {frame.name for frame in model.frames.values() if frame.body == WORLD}
@@ -79,7 +163,7 @@ def _collision_points(
         raise ModelError(f"{model.name} has no collision shapes", REMEDY)
     names = list(dict.fromkeys(shape.link for shape in known))
     chosen = set(names if links is None else matching_names("links", links, names, model.name))
-    points: list[ContactPoint] = []
+    found: list[_Shapes] = []
     taken: dict[str, int] = {}
     meshes: list[str] = []
     left_out: list[str] = []
@@ -88,15 +172,14 @@ def _collision_points(
             meshes.append(shape.link)
             continue
         made = solid(shape.kind, shape.size, shape.pose)
-        corners = made.contact_points(_unique(shape.link, taken), shape.link)
-        points += [_with_surface(point, shape.surface) for point in corners]
+        found.append(_Shapes(shape.link, [(_unique(shape.link, taken), made, shape.surface)]))
         left_out += _left_out(shape)
     if meshes:
         which = ", ".join(dict.fromkeys(meshes))
         count = count_of(len(meshes), "collision mesh", "collision meshes")
         left_out.append(f"{count} left out, of {which}: give these links spheres, boxes or points")
     emit_warning([ReaderWarning(line) for line in dict.fromkeys(left_out)])
-    return points
+    return found
 
 
 def _with_surface(point: ContactPoint, surface: Surface | None) -> ContactPoint:

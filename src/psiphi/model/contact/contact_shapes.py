@@ -46,7 +46,7 @@ class ContactShape(ABC):
         >>> [point.name for point in Capsule(0.1, 0.4).contact_points("arm", "link")]
         ['arm.0', 'arm.1']
         """
-        self._check(name)
+        self.check(name)
         pose = read_pose(f"the pose of {name}", self.pose)
         rotation, translation = pose.rotation.tolist(), pose.translation.tolist()
 
@@ -65,7 +65,8 @@ class ContactShape(ABC):
     def _points(self) -> Iterable[Placed]:
         """The contact points in the axes of the shape."""
 
-    def _check(self, name: str) -> None:
+    def check(self, name: str) -> None:
+        """Raise an error unless the sizes are lengths; `name` is that of the frame."""
         for size in self.sizes:
             value = getattr(self, size)
             array, fault = read_array(value, None)
@@ -178,7 +179,8 @@ class Points(ContactShape):
         for point in np.asarray(self.points, dtype=float):
             yield _vector(point.tolist()), 0.0, None, 0.0
 
-    def _check(self, name: str) -> None:
+    def check(self, name: str) -> None:
+        """Raise an error unless the points are an array (n, 3)."""
         array, fault = read_array(self.points, None)
         is_list = not fault and array.ndim == 2 and array.shape[-1] == 3 and len(array)
         if not is_list or not np.isfinite(array.astype(float)).all():

@@ -6,7 +6,7 @@ embedded again (`robot/embedding/embedding_origin.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
@@ -14,12 +14,13 @@ import numpy as np
 
 from psiphi.model.builder.builder import Builder
 from psiphi.model.builder.records import FrameRecord
+from psiphi.model.contact.contact_pairs import ContactPair
 from psiphi.model.contact.contact_points import ContactPoint
 from psiphi.model.diagnostics import ReaderWarning, emit_warning
 from psiphi.model.editing.name_patterns import unused_name, used_names
 from psiphi.model.loops.contacts_and_loops import Loop
 from psiphi.model.loops.gears import Gear
-from psiphi.model.model import Model
+from psiphi.model.model import Frame, Model
 from psiphi.model.shapes import Shape
 from psiphi.model.spatial.transforms import Placement
 
@@ -34,9 +35,13 @@ class RobotLike(Protocol):
     @property
     def report(self) -> tuple[str, ...]: ...
     @property
+    def frames(self) -> Mapping[str, Frame]: ...
+    @property
     def shapes(self) -> tuple[Shape, ...]: ...
     @property
     def contact_points(self) -> tuple[ContactPoint, ...]: ...
+    @property
+    def contact_pairs(self) -> tuple[ContactPair, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,17 @@ class AttachedPart:
         """The contact points of the part, on renamed frames."""
         points: Iterable[ContactPoint] = getattr(self.original, "contact_points", ())
         return [x.on(self.new_name(x.frame), self.new_name(x.name)) for x in points]
+
+    @property
+    def contact_pairs(self) -> list[ContactPair]:
+        """The pairs of the part, on renamed frames."""
+        pairs: Iterable[ContactPair] = getattr(self.original, "contact_pairs", ())
+        new = self.new_name
+        names = ("|".join(map(new, x.name.split("|"))) for x in pairs)
+        return [
+            x.on(new(x.first.frame), new(x.second.frame), name)
+            for x, name in zip(pairs, names, strict=True)
+        ]
 
 
 ALONE = AttachedPart()
@@ -136,9 +152,23 @@ def rebuild_robot(
     )
     points = (*own.contact_points, *attached.contact_points)
     kept = tuple(point for point in points if point.frame in edited.frames)
-    edited = replace(edited, contact_points=kept)
+    edited = replace(edited, contact_points=kept, contact_pairs=_kept_pairs(own, attached, edited))
     origin, near = _embedding_origin(own, attached, at)
     return edited if origin is None else origin.reembed(edited, near)
+
+
+def _kept_pairs(
+    own: AttachedPart, attached: AttachedPart, edited: RobotLike
+) -> tuple[ContactPair, ...]:
+    """The pairs of both parts whose frames still move relative to each other."""
+    frames = edited.frames
+    return tuple(
+        pair
+        for pair in (*own.contact_pairs, *attached.contact_pairs)
+        if pair.first.frame in frames
+        and pair.second.frame in frames
+        and frames[pair.first.frame].body != frames[pair.second.frame].body
+    )
 
 
 def with_shapes(

@@ -143,7 +143,7 @@ class ContactDynamics:
             sizes[name] = next(own).size
         sizes |= dict.fromkeys(contact.numbers, count)
         sizes |= {"solved_impulse": 3 * count, "solved_speed": 3 * count, "total": count}
-        sizes |= {"solved_best": 3 * count} if contact.solver.uses_newton else {}
+        sizes |= {"solved_found": 3 * count} if contact.solver.uses_newton else {}
         approach: list[str] = []
         whole = trace(CONTACTS, sizes, lambda **places: self._rule(approach, **places))
         return split_stages(
@@ -180,28 +180,28 @@ class ContactDynamics:
         twists = self._twists(given, v)
         before = self._twists(given, V) if contact.ground.rebounds else None
         found = contact.approach(T, twists, h, before, **numbers)
-        lever, yielding = found["lever"], {}
+        place, yielding = found["place"], {}
         if "compliance" in found:
             yielding = {"compliance": found["compliance"]}
         approach += ["v", *found]
         Y = [
             self.half_wrench.on(**given, f_ext=wrench)["y"]
-            for wrench in contact.space.test_wrenches(lever)
+            for wrench in contact.space.test_wrenches(place)
         ]
         try:
-            response = contact.responses(Y, lever, **yielding)
+            response = contact.responses(Y, place, **yielding)
         except ZeroDivisionError:  # A_nn of a contact is zero, whatever q is
             raise StateError(
                 f"a contact point of {self.robot.name} cannot move along the normal of the ground: "
                 f"one of {first_names(contact.names)}",
                 "put contact shapes on links that can leave the ground, or give it stiffness=",
             ) from None
-        impulse = contact.solver.result(places.get("solved_best", solved_impulse), friction)
+        impulse = contact.solver.result(places.get("solved_found", solved_impulse), friction)
         known = {name: response[name] for name in ("omega", "block")} | yielding
         after = contact.apply(
-            lever, speed=solved_speed, friction=friction, impulse=impulse, total=total, **known
+            place, speed=solved_speed, friction=friction, impulse=impulse, total=total, **known
         )
-        y = contact.half_response(Y, lever, impulse)
+        y = contact.half_response(Y, place, impulse)
         after |= {"v": v + np.array(self.half.on(**given, y=y)["a"]), "impulse": impulse}
         last = {name if name == "total" else SOLVED + name: x for name, x in after.items()}
         return {"v": v, **found, **response, **last}

@@ -23,7 +23,7 @@ from psiphi.simulation.forces.damping_and_friction import read_losses
 from psiphi.simulation.integration.integrators import CONTACT_METHOD, CONTACTS
 from psiphi.simulation.plant import Plant
 
-WHEN = "in each step", f"first, then each {CYCLE}th iteration", "in the other iterations"
+WHEN = "in each step", f"in each {CYCLE}th iteration", "in the other iterations"
 Line = tuple[str, str, str, str]  # block, flops, when it runs, what it does
 
 
@@ -72,15 +72,17 @@ def _equations() -> list[str]:
 
 
 def _points(contact: GroundContact) -> str:
-    """How many contact points there are on how many links. Those of one link share the six rows
-    of its velocity: with more, the contacts depend on each other, and take more iterations."""
-    each = Counter(point.frame for point in contact.points)
+    """How many contacts there are on how many links. Those of one link share the six rows of its
+    velocity: with more, the contacts depend on each other, and take more iterations."""
+    each = Counter(k for frames in contact.space.members for k in frames)
     sizes = sorted(set(each.values()))
     span = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-    points, links = count_of(contact.count, "point"), count_of(len(each), "link")
+    counts = (len(contact.points), "point"), (len(contact.pairs), "pair")
+    parts = " and ".join(count_of(n, noun) for n, noun in counts if n)
+    links = count_of(len(each), "link")
     rows, rank = 3 * contact.count, sum(min(3 * n, 6) for n in each.values())
     dependent = f", at most {rank} of them independent" if rank < rows else ""
-    return f"{points} on {links}, {span} on each: {rows} rows of J{dependent}"
+    return f"{parts} on {links}, {span} on each: {rows} rows of J{dependent}"
 
 
 def _solver(contact: GroundContact) -> str:

@@ -17,7 +17,7 @@ from psiphi.model.contact.ground import Ground
 from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput
 from psiphi.simulation.compiled_rollout.rollout_runner import rollout_kernel
 from psiphi.simulation.contact.ground_contact import GroundContact
-from psiphi.simulation.contact.placement import check_above_ground, contact_gaps
+from psiphi.simulation.contact.placement import check_above_ground, contact_gaps, frame_poses
 from psiphi.simulation.control.torque_input import read_torque
 from psiphi.simulation.forces.damping_and_friction import DampingAndFriction
 from psiphi.simulation.integration.integrators import CONTACT_METHOD, METHODS
@@ -108,8 +108,13 @@ class ContactStep:
         if count:
             self.kernel.run([*inputs, *out], 1, 1)
         q1, v1, total, impulse, mode = (x.reshape(*lead, x.shape[-1]) for x in out)
-        forces = self.contacts.forces(impulse, dt[..., None, None])
         robot = self.sampled_robot if samples else self.robot
+        forces = self.contacts.forces(impulse, self.axes(q, samples), dt[..., None, None])
         gaps = np.broadcast_to(contact_gaps(self.contacts, q, robot), mode.shape)
         modes = np.nan_to_num(mode).astype(np.int8)
         return q1, v1, ContactState(forces, gaps, modes, np.sqrt(total))
+
+    def axes(self, q: np.ndarray, samples: bool = False) -> np.ndarray:
+        """(..., c, 3, 3): normal, tangent, tangent of each contact, in world axes."""
+        robot = self.sampled_robot if samples else self.robot
+        return self.contacts.axes(frame_poses(self.contacts, q, robot))

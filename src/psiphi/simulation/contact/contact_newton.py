@@ -18,7 +18,7 @@ vanishes as the steps converge. With u = c + E V + R lambda_n, V = Omega E* lamb
     (1 + Omega K) V = Omega g,   K = sum E* W E,   g = sum E* (b - W c)
 
 with as many unknowns as coordinates, whatever the number of contacts: a linearised contact is an
-inertia of its frame.
+inertia of its frames.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from psiphi.model.spatial.branch_free import choose, less, maximum
-from psiphi.model.spatial.screws import add, dot, square_root
+from psiphi.model.spatial.screws import dot, square_root
 from psiphi.simulation.contact.cone_solver import TINY, ContactBlock
-from psiphi.simulation.contact.contact_space import ContactSpace, Matrix, Scalars, pull
+from psiphi.simulation.contact.contact_space import ContactSpace, Matrix, Scalars, pull, take
 
 PROXIMAL = 1e-4
 SMALL_PIVOT = 1e-6  # of the elimination of 1 + Omega K
@@ -49,7 +49,7 @@ class Problem(NamedTuple):
     free: Scalars | None = None
 
     def velocity(self, i: int, V: Scalars, normal_impulse: Any) -> Scalars:
-        """u of contact i, from the V of its frame."""
+        """u of contact i, from the V of its coordinates."""
         c = self.speed[3 * i : 3 * i + 3]
         u = [x + dot(row, V) for x, row in zip(c, self.rows[i], strict=True)]
         if self.compliance is not None:
@@ -57,8 +57,8 @@ class Problem(NamedTuple):
         return u
 
     def part(self, i: int, V: Scalars) -> Scalars:
-        """The V of the frame of contact i."""
-        return V[self.space.spans[self.space.owner[i]]]
+        """The V of the coordinates of contact i."""
+        return take(V, self.space.columns[i])
 
 
 class _Mode(NamedTuple):
@@ -107,21 +107,20 @@ def newton_step(problem: Problem, lam: Scalars, V: Scalars, share: Any) -> tuple
     """The lambda and V after `share` of a step."""
     space, c = problem.space, problem.speed
     linear = [_linearised(problem, i, lam, V) for i in range(len(problem.blocks))]
-    K: list[Any] = [None for _ in space.spans]
+    K: dict[tuple[int, int], Any] = {}
     g: Scalars = [0.0] * space.size
     for i, (W, b) in enumerate(linear):
-        k, E = space.owner[i], problem.rows[i]
+        E, columns = problem.rows[i], space.columns[i]
         product = [[dot(row, column) for column in zip(*E, strict=True)] for row in W]
-        inertia = [[dot(a, p) for p in zip(*product, strict=True)] for a in zip(*E, strict=True)]
-        K[k] = inertia if K[k] is None else [add(p, q) for p, q in zip(K[k], inertia, strict=True)]
+        for j, e in zip(columns, zip(*E, strict=True), strict=True):
+            for k, p in zip(columns, zip(*product, strict=True), strict=True):
+                inertia = dot(e, p)
+                K[j, k] = K[j, k] + inertia if (j, k) in K else inertia
         force = [x - dot(row, c[3 * i : 3 * i + 3]) for x, row in zip(b, W, strict=True)]
-        g[space.spans[k]] = add(g[space.spans[k]], pull(E, force))
+        space.add_wrench(g, i, pull(E, force))
+    coupled = [[j for j in range(space.size) if (j, k) in K] for k in range(space.size)]
     A: Matrix = [
-        [
-            dot(row[span], column)
-            for span, block in zip(space.spans, K, strict=True)
-            for column in zip(*block, strict=True)
-        ]
+        [dot(take(row, js), [K[j, k] for j in js]) for k, js in enumerate(coupled)]
         for row in problem.omega
     ]
     for i, row in enumerate(A):

@@ -5,9 +5,11 @@
 A sweep solves one contact after the other exactly (`cone_solver.py`). That is enough if each frame
 has one contact: a few sweeps find the solution. Several contacts of one frame (a patch) share its
 six velocities; there Newton's method (`contact_newton.py`) finds all impulses together. It may run
-in circles: each cycle of CYCLE iterations begins with a sweep from the best impulses so far, and
+in circles: after CYCLE iterations each cycle begins with a sweep from the best impulses so far, and
 the next DAMPED_STEPS go 1 / (1 + k) of the way in cycle k = 0, 1, ... The iterations start from 0,
-not from the impulses of the step before: so a step depends on its state alone.
+not from the impulses of the step before: so a step depends on its state alone. They start with a
+step of Newton's method, which shares the load evenly among redundant contacts. What CYCLES cycles
+do not solve starts again from 0, with a sweep.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from psiphi.model.spatial.scalar_arrays import entries, stack_entries
 from psiphi.model.spatial.screws import add, dot, square_root
 from psiphi.simulation.contact.cone_solver import BLOCK_NUMBERS, TINY, ContactBlock, solve_contact
 from psiphi.simulation.contact.contact_newton import Problem, newton_step, residual_square
-from psiphi.simulation.contact.contact_space import ContactSpace, Scalars, pull, symmetric
+from psiphi.simulation.contact.contact_space import ContactSpace, Scalars, pull, symmetric, take
 from psiphi.simulation.control.control_law import Values
 
 # residuals, or changes of a sweep, as shares of the ground's tolerance
@@ -31,6 +33,7 @@ CONVERGENCE = 1e-6  # the iterations end
 SWEEP_CONVERGENCE = 1e-4  # the sweeps end, if there are no steps of Newton's method
 ROUNDED, LATE_CONVERGENCE = 1e-3, 0.1  # they end if the best so far is below: at first, and late
 CYCLE, DAMPED_STEPS = 10, 5
+CYCLES = 8  # before a new start
 MAX_COORDINATES = 30  # of Newton's method: its elimination is unrolled
 WILD = 1e20  # a residual (m/s) from which Newton's method starts again
 UNKNOWN = 1e30  # the residual before the first iteration
@@ -41,7 +44,8 @@ class ContactSolver:
 
     impulse (3c), motion (V), done
     slip (c)               the slip parameters of the sweeps
-    best, best_residual    the best impulses so far, and the square of their residual
+    best, best_residual    the best impulses since the last start, and the square of their residual
+    found, found_residual  the best of all
     phase, cycle           the iteration in its cycle, and the number of the cycle
     sweeps, steps          1 if the next iteration is a sweep, or a step of Newton's method
     still, free, again     with restitution: the speeds without it and without contact forces, and 1
@@ -49,7 +53,7 @@ class ContactSolver:
     """
 
     def __init__(self, space: ContactSpace, ground: Ground):
-        self.space, self.ground, self.count = space, ground, len(space.points)
+        self.space, self.ground, self.count = space, ground, len(space.sides)
         self.uses_newton = space.has_patches and space.size <= MAX_COORDINATES
 
     @property
@@ -61,7 +65,7 @@ class ContactSolver:
             "block": BLOCK_NUMBERS * n,
             "friction": n,
         }
-        sizes |= {"lever": 3 * n} if space.has_patches else {}
+        sizes |= {"place": space.place_size} if space.has_levers else {}
         sizes |= {} if self.ground.is_rigid else {"compliance": n}
         return sizes | ({"still": n, "free": n} if self.ground.rebounds else {})
 
@@ -70,27 +74,29 @@ class ContactSolver:
         """{name: size} of what the iterations change."""
         sizes = {"impulse": 3 * self.count, "slip": self.count, "speed": 3 * self.count, "done": 1}
         if self.uses_newton:
-            sizes |= {"motion": self.space.size, "best": 3 * self.count}
-            sizes |= dict.fromkeys(("best_residual", "phase", "cycle", "sweeps", "steps"), 1)
+            sizes |= {"motion": self.space.size, "best": 3 * self.count, "found": 3 * self.count}
+            names = "best_residual", "found_residual", "phase", "cycle", "sweeps", "steps"
+            sizes |= dict.fromkeys(names, 1)
         return sizes | ({"again": 1} if self.ground.rebounds else {})
 
     def start(self, zero: Any) -> dict[str, Scalars]:
         """The state before the first iteration, apart from speed; `zero` is 0 in each lane."""
         first = {name: [zero] * size for name, size in self.state.items() if name != "speed"}
         if self.uses_newton:
-            first |= {"best_residual": [zero + UNKNOWN], "sweeps": [zero + 1.0]}
+            unknown, one = [zero + UNKNOWN], [zero + 1.0]
+            first |= {"best_residual": unknown, "found_residual": unknown, "steps": one}
         return first
 
     def velocities(
         self,
-        lever: np.ndarray,
+        place: np.ndarray,
         omega: np.ndarray,
         speed: np.ndarray,
         impulse: Scalars,
         compliance: np.ndarray | None = None,
     ) -> list[Scalars]:
         """u of each contact."""
-        rows = self.space.rows(lever)
+        rows = self.space.rows(place)
         w = self.space.wrench(rows, impulse)
         V = [dot(row, w) for row in symmetric(entries(omega), self.space.size)]
         found = self.space.velocities(rows, entries(speed), V)
@@ -120,9 +126,8 @@ class ContactSolver:
         problem, state = self._read(places)
         lam, x, change = list(state["impulse"]), list(state["slip"]), 0.0
         w = self.space.wrench(problem.rows, lam)
-        for k, span in enumerate(self.space.spans):
-            V = [dot(row, w) for row in problem.omega[span]]
-            own = [i for i, owner in enumerate(self.space.owner) if owner == k]
+        for columns, own in self.space.groups.items():
+            V = [dot(row, w) for row in take(problem.omega, columns)]
             for i in own:
                 at, block = slice(3 * i, 3 * i + 3), problem.blocks[i]
                 old = lam[at]
@@ -133,10 +138,10 @@ class ContactSolver:
                 step = [p - q for p, q in zip(lam[at], old, strict=True)]
                 change = change + block.normal * block.normal * dot(step, step) + error * error
                 push = pull(problem.rows[i], step)
-                w[span] = add(w[span], push)
+                self.space.add_wrench(w, i, push)
                 if i != own[-1]:
-                    response = [dot(row[span], push) for row in problem.omega[span]]
-                    V = add(V, response)
+                    omega = [take(row, columns) for row in take(problem.omega, columns)]
+                    V = add(V, [dot(row, push) for row in omega])
         new = {"impulse": lam, "slip": x}
         if self.uses_newton:
             V = [dot(row, w) for row in problem.omega]
@@ -149,7 +154,8 @@ class ContactSolver:
         """One step of Newton's method for all contacts."""
         problem, state = self._read(places)
         (phase,), (cycle,) = state["phase"], state["cycle"]
-        share = 1.0 / (1.0 + cycle * less(phase, DAMPED_STEPS + 0.5))
+        since_start = cycle - CYCLES * less(CYCLES - 0.5, cycle)
+        share = 1.0 / (1.0 + since_start * less(phase, DAMPED_STEPS + 0.5))
         lam, V = newton_step(problem, state["impulse"], state["motion"], share)
         new = {"impulse": lam, "motion": V, "slip": state["slip"]}
         return self._advance(problem, state, new, state["steps"][0])
@@ -164,7 +170,7 @@ class ContactSolver:
         problem = Problem(
             self.space,
             symmetric(entries(places["omega"]), self.space.size),
-            self.space.rows(places.get("lever")),
+            self.space.rows(places.get("place")),
             [ContactBlock(*blocks[size * i : size * i + size]) for i in range(self.count)],
             entries(places["speed"]),
             **given,
@@ -179,21 +185,25 @@ class ContactSolver:
         active: Any,
     ) -> Values:
         """The state after an iteration: a sweep from the best impulses is next if a cycle ends."""
-        (best,), (phase,), (cycle,) = (state[x] for x in ("best_residual", "phase", "cycle"))
+        names = "best_residual", "found_residual", "phase", "cycle"
+        (best,), (overall,), (phase,), (cycle,) = (state[x] for x in names)
         square = residual_square(problem, new["impulse"], new["motion"])
         better, ends = less(square, best), maximum(less(CYCLE - 1.5, phase), less(WILD**2, square))
+        again = ends * less(CYCLES - 1.5, cycle) * less(cycle, CYCLES - 0.5)
         limits = [
             (x * self.ground.tolerance) ** 2 for x in (CONVERGENCE, ROUNDED, LATE_CONVERGENCE)
         ]
         solved, rounded = less(square, limits[0]), less(best, limits[1])
         late = less(0.5, cycle) * less(best, limits[2])
-        found = zip(new["impulse"], state["best"], strict=True)
-        kept = [choose(better, p, q) for p, q in found]
-        following = zip(kept, new["impulse"], strict=True)
+        kept = [choose(better, p, q) for p, q in zip(new["impulse"], state["best"], strict=True)]
+        record, following = less(square, overall), zip(kept, new["impulse"], strict=True)
+        found = zip(new["impulse"], state["found"], strict=True)
         plan = {
-            "impulse": [choose(ends, p, q) for p, q in following],
+            "impulse": [(1.0 - again) * choose(ends, p, q) for p, q in following],
             "best": kept,
-            "best_residual": [minimum(square, best)],
+            "best_residual": [choose(again, UNKNOWN, minimum(square, best))],
+            "found": [choose(record, p, q) for p, q in found],
+            "found_residual": [minimum(square, overall)],
             "done": [maximum(solved, (1.0 - better) * maximum(rounded, late))],
             "phase": [(1.0 - ends) * (phase + 1.0)],
             "cycle": [cycle + ends],

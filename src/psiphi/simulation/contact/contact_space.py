@@ -3,107 +3,215 @@
     w = E* lambda,   V = Omega w,   u = c + E V,   Omega = Y Y*
 
 lambda are impulses, c and u velocities of the contacts, three numbers each: normal, tangent,
-tangent. A frame with one contact has its three impulses as coordinates, E = 1. A frame with
-several has six: moment and force along the axes of the ground, at the origin of the frame; the row
-of E for the axis a is [l x a, a], where l is the lever of the contact. The rules run on arrays
-(..., n) and on tapes.
+tangent. A contact is between a frame and the world, or between two frames. Its own three impulses
+are coordinates, E = 1, if it shares its frames with few others. Else the frames have six
+coordinates each: moment and force along the axes of the ground, at the origin of the frame; the row
+of E for the axis a of a contact is [l x a, a], where l is its lever, and the opposite for the
+second frame.
+The rules run on arrays (..., n) and on tapes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from psiphi.model.contact.contact_points import ContactPoint, Vector
+from psiphi.model.contact.contact_points import Vector
 from psiphi.model.spatial.scalar_arrays import entries
-from psiphi.model.spatial.screws import add, cross, dot
+from psiphi.model.spatial.screws import cross, dot
 
 Scalars = list[Any]  # numbers, arrays or tape expressions
 Matrix = list[Scalars]
 UNITS = [[float(i == j) for j in range(3)] for i in range(3)]
+Sides = Sequence[tuple[str, float]]  # the frames of a contact, and the signs of its force on them
+
+
+class ContactPlace(NamedTuple):
+    """Where a contact acts, in world axes: the lever from the origin of each of its frames, and the
+    axes of a pair: normal, tangent, tangent. Those of other contacts are the ground's."""
+
+    levers: Sequence[Scalars]
+    axes: Sequence[Scalars] | None = None
 
 
 class ContactSpace:
-    """The contacts `points` on their frames; `axes`: normal, tangent, tangent of a ground."""
+    """Contacts between these frames; `axes`: normal, tangent, tangent of a ground. From number
+    `ground_count` on, contacts have axes of their own."""
 
-    def __init__(self, points: Sequence[ContactPoint], axes: Sequence[Vector]):
-        self.points, self.axes = tuple(points), axes
-        self.frames = tuple(dict.fromkeys(point.frame for point in points))
-        self.owner = [self.frames.index(point.frame) for point in points]
-
-    @cached_property
-    def alone(self) -> tuple[bool, ...]:
-        """For each frame whether it has one contact."""
-        return tuple(self.owner.count(k) == 1 for k in range(len(self.frames)))
+    def __init__(self, sides: Sequence[Sides], axes: Sequence[Vector], ground_count: int):
+        self.sides, self.axes, self.ground_count = tuple(sides), axes, ground_count
+        names = (name for contact in sides for name, _ in contact)
+        self.frames = tuple(dict.fromkeys(names))
 
     @cached_property
-    def spans(self) -> tuple[slice, ...]:
-        """The coordinates of each frame."""
-        sizes = [3 if is_alone else 6 for is_alone in self.alone]
-        return tuple(slice(sum(sizes[:k]), sum(sizes[: k + 1])) for k in range(len(sizes)))
+    def members(self) -> list[list[int]]:
+        """For each contact the numbers of its frames."""
+        return [[self.frames.index(name) for name, _ in contact] for contact in self.sides]
+
+    @cached_property
+    def is_own(self) -> tuple[bool, ...]:
+        """For each contact whether its own impulses are coordinates: if there are fewer of them
+        than coordinates of the frames, among all contacts that share frames."""
+        group = list(range(len(self.frames)))
+        for frames in self.members:
+            joined = {group[k] for k in frames}
+            group = [min(joined) if g in joined else g for g in group]
+        of_contact = [group[frames[0]] for frames in self.members]
+        return tuple(3 * of_contact.count(g) < 6 * group.count(g) for g in of_contact)
+
+    @cached_property
+    def columns(self) -> tuple[tuple[int, ...], ...]:
+        """The coordinates of each contact."""
+        return self._coordinates[0]
 
     @property
     def size(self) -> int:
         """The number of coordinates."""
-        return self.spans[-1].stop
+        return self._coordinates[1]
+
+    @cached_property
+    def _coordinates(self) -> tuple[tuple[tuple[int, ...], ...], int]:
+        start: dict[int, int] = {}  # of the frames
+        size, found = 0, []
+        for frames, is_own in zip(self.members, self.is_own, strict=True):
+            if is_own:
+                found.append((size, size + 1, size + 2))
+                size += 3
+                continue
+            for k in frames:
+                if k not in start:
+                    start[k] = size
+                    size += 6
+            found.append(tuple(start[k] + j for k in frames for j in range(6)))
+        return tuple(found), size
+
+    @cached_property
+    def groups(self) -> dict[tuple[int, ...], list[int]]:
+        """{coordinates: the contacts that have them}."""
+        found: dict[tuple[int, ...], list[int]] = {}
+        for i, columns in enumerate(self.columns):
+            found.setdefault(columns, []).append(i)
+        return found
 
     @property
+    def has_levers(self) -> bool:
+        """Whether E depends on the places of contacts."""
+        return not all(self.is_own)
+
+    @cached_property
     def has_patches(self) -> bool:
         """Whether several contacts share a frame."""
-        return not all(self.alone)
+        all_frames = [k for frames in self.members for k in frames]
+        return len(set(all_frames)) < len(all_frames)
 
-    def levers(self, lever: np.ndarray | None) -> Matrix:
-        """The lever of each contact in the axes of the ground, from those in world axes (3c)."""
-        if lever is None:  # no frame has several contacts
-            return [[0.0] * 3 for _ in self.points]
-        l = entries(lever)
-        return [[dot(axis, l[3 * i : 3 * i + 3]) for axis in self.axes] for i in range(len(l) // 3)]
+    # -- places ------------------------------------------------------------------------------------
 
-    def rows(self, lever: np.ndarray | None) -> list[Matrix]:
-        """The rows of E of each contact, by the coordinates of its frame."""
+    @property
+    def place_size(self) -> int:
+        """How many numbers `pack` returns."""
+        levers = sum(len(frames) for frames in self.members)
+        return 3 * levers + 9 * (len(self.sides) - self.ground_count)
+
+    def pack(self, places: Sequence[ContactPlace]) -> Scalars:
+        """The numbers of the places."""
+        rows = [row for place in places for row in (*place.levers, *(place.axes or ()))]
+        return [x for row in rows for x in row]
+
+    def unpack(self, numbers: np.ndarray) -> list[ContactPlace]:
+        """The places, from their numbers."""
+        values = entries(numbers)
+        rows = iter([values[i : i + 3] for i in range(0, len(values), 3)])
         return [
-            UNITS if self.alone[k] else [[*cross(l, axis), *axis] for axis in UNITS]
-            for k, l in zip(self.owner, self.levers(lever), strict=True)
+            ContactPlace(
+                [next(rows) for _ in frames],
+                None if i < self.ground_count else [next(rows) for _ in range(3)],
+            )
+            for i, frames in enumerate(self.members)
         ]
+
+    # -- the matrix E ------------------------------------------------------------------------------
+
+    def rows(self, numbers: np.ndarray | None) -> list[Matrix]:
+        """The rows of E of each contact, by its coordinates; `numbers` are those of the places."""
+        if numbers is None:  # each contact has its own coordinates
+            return [UNITS for _ in self.sides]
+        places = self.unpack(numbers)
+        return [
+            UNITS if is_own else self._rows(sides, place)
+            for sides, place, is_own in zip(self.sides, places, self.is_own, strict=True)
+        ]
+
+    def _rows(self, sides: Sides, place: ContactPlace) -> Matrix:
+        axes = UNITS if place.axes is None else [self._turned(axis) for axis in place.axes]
+        rows: Matrix = [[] for _ in axes]
+        for (_, sign), lever in zip(sides, place.levers, strict=True):
+            l = self._turned(lever)
+            for row, axis in zip(rows, axes, strict=True):
+                row += [sign * x for x in (*cross(l, axis), *axis)]
+        return rows
+
+    def _turned(self, vector: Scalars) -> Scalars:
+        """A vector in the axes of the ground."""
+        return [dot(axis, vector) for axis in self.axes]
 
     def wrench(self, rows: Sequence[Matrix], impulse: Scalars) -> Scalars:
         """w = E* lambda."""
         w: Scalars = [0.0] * self.size
-        for i, (k, E) in enumerate(zip(self.owner, rows, strict=True)):
-            w[self.spans[k]] = add(w[self.spans[k]], pull(E, impulse[3 * i : 3 * i + 3]))
+        for i, E in enumerate(rows):
+            self.add_wrench(w, i, pull(E, impulse[3 * i : 3 * i + 3]))
         return w
+
+    def add_wrench(self, w: Scalars, i: int, push: Scalars) -> None:
+        """Add to w its part of contact i."""
+        for k, x in zip(self.columns[i], push, strict=True):
+            w[k] = w[k] + x
 
     def delassus(self, rows: Sequence[Matrix], omega: Matrix) -> Matrix:
         """G = E Omega E*, the velocities of all contacts for each impulse."""
-        places = [(self.spans[k], row) for k, E in zip(self.owner, rows, strict=True) for row in E]
+        places = [(at, row) for at, E in zip(self.columns, rows, strict=True) for row in E]
         G: Matrix = [[None] * len(places) for _ in places]
-        for j, (span, row) in enumerate(places):
-            V = [dot(line[span], row) for line in omega]
+        for j, (columns, row) in enumerate(places):
+            V = [dot(take(line, columns), row) for line in omega]
             for i, (at, other) in enumerate(places[: j + 1]):
-                G[i][j] = G[j][i] = dot(other, V[at])
+                G[i][j] = G[j][i] = dot(other, take(V, at))
         return G
 
     def velocities(self, rows: Sequence[Matrix], c: Scalars, V: Scalars) -> list[Scalars]:
         """u = c + E V, for each contact."""
         return [
-            [x + dot(row, V[self.spans[k]]) for x, row in zip(c[3 * i : 3 * i + 3], E, strict=True)]
-            for i, (k, E) in enumerate(zip(self.owner, rows, strict=True))
+            [x + dot(row, take(V, at)) for x, row in zip(c[3 * i : 3 * i + 3], E, strict=True)]
+            for i, (at, E) in enumerate(zip(self.columns, rows, strict=True))
         ]
 
-    def test_wrenches(self, lever: np.ndarray) -> Matrix:
+    def test_wrenches(self, numbers: np.ndarray) -> Matrix:
         """The coordinates as wrenches in world axes, six numbers a frame."""
-        l, out = entries(lever), []
-        for k, is_alone in enumerate(self.alone):
-            i = self.owner.index(k)
-            arm = l[3 * i : 3 * i + 3]
-            forces = [[*(cross(arm, axis) if is_alone else [0.0] * 3), *axis] for axis in self.axes]
-            moments = [] if is_alone else [[*axis, 0.0, 0.0, 0.0] for axis in self.axes]
-            for wrench in [*moments, *forces]:
-                out.append([0.0] * (6 * k) + wrench + [0.0] * (6 * (len(self.alone) - k - 1)))
+        out: Matrix = [[] for _ in range(self.size)]
+        places = self.unpack(numbers)
+        for i, (place, sides) in enumerate(zip(places, self.sides, strict=True)):
+            frames, columns = self.members[i], self.columns[i]
+            if self.is_own[i]:
+                for k, axis in zip(columns, place.axes or self.axes, strict=True):
+                    wrench: Scalars = [0.0] * (6 * len(self.frames))
+                    for frame, (_, sign), lever in zip(frames, sides, place.levers, strict=True):
+                        own = [sign * x for x in (*cross(lever, axis), *axis)]
+                        wrench[6 * frame : 6 * frame + 6] = own
+                    out[k] = wrench
+                continue
+            zero = [0.0] * 3
+            units = [*([*axis, *zero] for axis in self.axes), *([*zero, *x] for x in self.axes)]
+            for j, k in enumerate(columns):
+                before = 6 * frames[j // 6]
+                after = 6 * len(self.frames) - before - 6
+                out[k] = [0.0] * before + units[j % 6] + [0.0] * after
         return out
+
+
+def take(x: Sequence[Any], columns: Sequence[int]) -> Scalars:
+    """The entries of x at `columns`."""
+    return [x[k] for k in columns]
 
 
 def pull(E: Matrix, x: Sequence[Any]) -> Scalars:

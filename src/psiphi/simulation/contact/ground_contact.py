@@ -1,10 +1,11 @@
-"""The contact points of a robot on a ground, in one step of time.
+"""The contacts of a robot with a ground, and of its links with each other, in one step of time.
 
     v_f = v + h M^-1 (tau - bias),  c = J v_f + G lambda,  G = J M^-1 J*,  v+ = v_f + M^-1 J* lambda
 
 lambda are impulses (N s), c velocities of the contact points (m/s), three rows a contact: normal,
-tangent, tangent. J = E J_frame, where E takes the velocity of a frame to that of a point at the
-lever l: its row for the direction a is [l x a, a]. Each contact obeys the laws of Signorini and
+tangent, tangent. J = E J_frame, where E takes the velocities of frames to those of points at the
+levers l: its row for the direction a is [l x a, a]. Of a pair of links, c is the velocity of the
+first relative to the second. Each contact obeys the laws of Signorini and
 Coulomb (`cone_solver.py`) with c_n + b in place of c_n:
 
     gap > 0     b = gap / h: the point may come down to the ground, not below
@@ -23,6 +24,7 @@ The rules run on arrays (..., n) and on tapes (`compiled_rollout/contact_blocks.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -31,15 +33,25 @@ import numpy as np
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
 from psiphi.compiler.passes import UNROLL_LIMIT, is_large
-from psiphi.model.contact.contact_points import on_shared_frames
+from psiphi.model.contact.closest_points import contact_axes
+from psiphi.model.contact.contact_pairs import ContactPair, ContactSolid, Place
+from psiphi.model.contact.contact_points import ContactPoint, on_shared_frames
 from psiphi.model.contact.ground import Ground
+from psiphi.model.model import WORLD
 from psiphi.model.spatial.branch_free import choose, less, maximum
 from psiphi.model.spatial.scalar_arrays import entries, stack_entries
-from psiphi.model.spatial.screws import add, cross, dot
+from psiphi.model.spatial.screws import add, cross, dot, subtract
 from psiphi.robot.robot import Robot
 from psiphi.simulation.contact.cone_solver import BLOCK_NUMBERS, ContactBlock, violation
 from psiphi.simulation.contact.contact_solver import ContactSolver
-from psiphi.simulation.contact.contact_space import ContactSpace, gram, lower
+from psiphi.simulation.contact.contact_space import (
+    ContactPlace,
+    ContactSpace,
+    Sides,
+    gram,
+    lower,
+    take,
+)
 from psiphi.simulation.control.control_law import Values
 
 CORRECTION = 0.2  # the share of a depth that one step undoes
@@ -49,26 +61,36 @@ MAX_CONTACTS = 64
 
 
 class GroundContact:
-    """The contact points of `robot` on `ground`, as rules on named values. Those of a link have one
-    frame, also if the robot has them on several.
+    """The contact points of `robot` on `ground`, and its pairs of solids, as rules on named values.
+    What is on one link has one frame, also if the robot has it on several.
 
-    lever (3c), gap (c) and speed (3c): c_f + b; impulse (3c): lambda
+    place: levers, and the axes of pairs (`contact_space.py`)
+    gap (c) and speed (3c): c_f + b; impulse (3c): lambda
     omega, block (7c): Omega (`contact_space.py`) and the entries of `ContactBlock`
     """
 
     def __init__(self, robot: Robot, ground: Ground):
         if not isinstance(ground, Ground):
             raise StateError(f"the ground is {shown(ground)}", "give a pp.Ground")
-        points = on_shared_frames(robot.contact_points, robot.frames)
-        if not points:
+        pairs = robot.contact_pairs
+        if not robot.contact_points and not pairs:
             raise StateError(
                 f"contacts is {ground}, but {robot.name} has no contact points",
                 'give it shapes: robot.with_contacts({"*_foot": pp.Sphere(0.03)}), or '
                 'robot.with_contacts("collision") for those of its file',
             )
-        if len(points) > MAX_CONTACTS:
+        parts = [*robot.contact_points, *(solid for pair in pairs for solid in pair.solids)]
+        parts = list(on_shared_frames(parts, robot.frames))
+        self.robot, self.ground = robot, ground
+        self.points = tuple(x for x in parts if isinstance(x, ContactPoint))
+        solids = [x for x in parts if isinstance(x, ContactSolid)]
+        self.pairs = tuple(
+            replace(pair, first=first, second=second)
+            for pair, first, second in zip(pairs, solids[::2], solids[1::2], strict=True)
+        )
+        if self.count > MAX_CONTACTS:
             raise StateError(
-                f"{robot.name} has {len(points)} contact points, at most {MAX_CONTACTS} are solved "
+                f"{robot.name} has {self.count} contact points, at most {MAX_CONTACTS} are solved "
                 "together",
                 "give fewer or simpler shapes, spheres instead of boxes for instance",
             )
@@ -78,27 +100,33 @@ class GroundContact:
                 f"robots of up to {UNROLL_LIMIT}",
                 "lock joints that matter less: robot.lock(...)",
             )
-        self.robot, self.ground, self.points = robot, ground, points
-        self.space = ContactSpace(points, ground.axes)
+        sides = [*[((point.frame, 1.0),) for point in self.points], *map(self._sides, self.pairs)]
+        self.space = ContactSpace(sides, ground.axes, len(self.points))
         self.solver = ContactSolver(self.space, ground)
         self.frames = self.space.frames
 
+    def _sides(self, pair: ContactPair) -> Sides:
+        """The frames of a pair that move, and the signs of its force on them."""
+        both = (pair.first.frame, 1.0), (pair.second.frame, -1.0)
+        return tuple(side for side in both if self.robot.frame(side[0]).body != WORLD)
+
     @property
     def count(self) -> int:
-        """The number of contact points."""
-        return len(self.points)
+        """The number of contacts."""
+        return len(self.points) + len(self.pairs)
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(point.name for point in self.points)
+        return tuple(x.name for x in (*self.points, *self.pairs))
 
     @property
     def key(self) -> list:
         """What the code depends on."""
         ground = self.ground
         points = [[p.frame, p.center, p.radius, p.axis, p.angle] for p in self.points]
+        fixed = [self._fixed_place(name) for name in self._fixed_frames]
         laws = [ground.is_rigid, ground.rebounds, ground.iterations, ground.tolerance]
-        return [points, ground.axes, ground.height, *laws]
+        return [points, ground.axes, ground.height, *laws, *map(repr, self.pairs), *fixed]
 
     @cached_property
     def numbers(self) -> dict[str, np.ndarray]:
@@ -136,8 +164,8 @@ class GroundContact:
         `poses` are the 4 x 4 poses of the frames, one after the other; `velocities` their spatial
         velocities in world axes with v_f, `velocities_before` with the v of the start."""
         (step,) = entries(h)
-        levers, gaps = self.geometry(poses)
-        moving = self._speeds(levers, velocities)
+        places, gaps = self.geometry(poses)
+        moving = self._speeds(places, velocities)
         k = entries(numbers["stiffness"]) if "stiffness" in numbers else [None] * self.count
         d = entries(numbers["damping"]) if "damping" in numbers else [None] * self.count
         bias = [_bias(gap, step, *kd) for gap, *kd in zip(gaps, k, d, strict=True)]
@@ -147,7 +175,7 @@ class GroundContact:
             near = maximum(near, less(normal, 0.0))
         zeros = [0.0 * near] * self.count
         found = {
-            "lever": [x for lever in levers for x in lever],
+            "place": self.space.pack(places),
             "gap": gaps,
             "speed": speed,
             "near": [near],
@@ -158,7 +186,7 @@ class GroundContact:
         if self.ground.stiffness is not None:
             found["compliance"] = [1.0 / (step * (step * x + y)) for x, y in zip(k, d, strict=True)]
         if velocities_before is not None:
-            arriving = [n for n, *_ in self._speeds(levers, velocities_before)]
+            arriving = [n for n, *_ in self._speeds(places, velocities_before)]
             rows = zip(gaps, moving, bias, arriving, entries(numbers["restitution"]), strict=True)
             rebound = [_rebound(step, *row) for row in rows]
             found |= {
@@ -175,16 +203,16 @@ class GroundContact:
     def responses(
         self,
         Y: Sequence[Sequence[Any]],
-        lever: np.ndarray,
+        place: np.ndarray,
         compliance: np.ndarray | None = None,
     ) -> Values:
         """Omega = Y Y*, where Y has a row m^-1 J* w for each test wrench w, M = m m*; and the block
         of each contact."""
-        omega, rows = gram(Y), self.space.rows(lever)
+        omega, rows = gram(Y), self.space.rows(place)
         blocks: list[Any] = []
         for i, E in enumerate(rows):
-            span = self.space.spans[self.space.owner[i]]
-            own = [row[span] for row in omega[span]]
+            columns = self.space.columns[i]
+            own = [take(row, columns) for row in take(omega, columns)]
             A = [[dot(row, [dot(x, b) for x in own]) for b in E] for row in E]
             if compliance is not None:
                 A[0][0] = A[0][0] + entries(compliance)[i]
@@ -192,15 +220,15 @@ class GroundContact:
         return {"omega": stack_entries(lower(omega)), "block": stack_entries(blocks)}
 
     def half_response(
-        self, Y: Sequence[Sequence[Any]], lever: np.ndarray, impulse: np.ndarray
+        self, Y: Sequence[Sequence[Any]], place: np.ndarray, impulse: np.ndarray
     ) -> np.ndarray:
         """m^-1 J* E* lambda, the sum of the rows of Y."""
-        w = self.space.wrench(self.space.rows(lever), entries(impulse))
+        w = self.space.wrench(self.space.rows(place), entries(impulse))
         return stack_entries([dot(w, column) for column in zip(*Y, strict=True)])
 
     def apply(
         self,
-        lever: np.ndarray,
+        place: np.ndarray,
         omega: np.ndarray,
         block: np.ndarray,
         speed: np.ndarray,
@@ -212,7 +240,7 @@ class GroundContact:
         """For each contact its mode (0 open, 1 sticks, 2 slips), its residual, and the sum of the
         squares of that over the steps."""
         lam, residual, modes = entries(impulse), [], []
-        after = self.solver.velocities(lever, omega, speed, lam, compliance)
+        after = self.solver.velocities(place, omega, speed, lam, compliance)
         normals = entries(block)[::BLOCK_NUMBERS]
         still = self.ground.tolerance**2
         for i, (u, mu) in enumerate(zip(after, entries(friction), strict=True)):
@@ -226,32 +254,63 @@ class GroundContact:
 
     # -- geometry ----------------------------------------------------------------------------------
 
-    def geometry(self, poses: np.ndarray) -> tuple[list[list[Any]], list[Any]]:
-        """The lever (3) of each contact point from the origin of its frame, and its gap."""
+    def geometry(self, poses: np.ndarray) -> tuple[list[ContactPlace], list[Any]]:
+        """The place of each contact, and its gap."""
         T, normal = entries(poses), self.ground.axes[0]
-        levers, gaps = [], []
+        places, gaps = [], []
         for point in self.points:
-            k = 16 * self.frames.index(point.frame)
-            rotation = [T[k + 4 * i : k + 4 * i + 3] for i in range(3)]
+            rotation, origin = self._frame_place(T, point.frame)
             lever = point.lever(rotation, normal)
-            place = add([T[k + 4 * i + 3] for i in range(3)], lever)
-            levers.append(lever)
-            gaps.append(dot(normal, place) - self.ground.height)
-        return levers, gaps
+            places.append(ContactPlace([lever]))
+            gaps.append(dot(normal, add(origin, lever)) - self.ground.height)
+        for pair, sides in zip(self.pairs, self.space.sides[len(self.points) :], strict=True):
+            first, second = (self._frame_place(T, solid.frame) for solid in pair.solids)
+            at = pair.approach(first, second)
+            levers = [subtract(at.point, self._frame_place(T, name)[1]) for name, _ in sides]
+            places.append(ContactPlace(levers, contact_axes(at.normal)))
+            gaps.append(at.gap)
+        return places, gaps
 
-    def _speeds(self, levers: list[list[Any]], velocities: np.ndarray) -> list[list[Any]]:
-        """The velocities of the contact points in the axes of the ground."""
+    def _frame_place(self, T: list[Any], frame: str) -> Place:
+        """The rotation and the origin of a frame, from the entries of the poses."""
+        if frame in self._fixed_frames:
+            return self._fixed_place(frame)
+        k = 16 * self.frames.index(frame)
+        rotation = [T[k + 4 * i : k + 4 * i + 3] for i in range(3)]
+        return rotation, [T[k + 4 * i + 3] for i in range(3)]
+
+    @cached_property
+    def _fixed_frames(self) -> tuple[str, ...]:
+        """The frames of solids that are fixed to the world."""
+        names = {solid.frame for pair in self.pairs for solid in pair.solids}
+        return tuple(sorted(names - set(self.frames)))
+
+    def _fixed_place(self, frame: str) -> Place:
+        pose = self.robot.frame(frame).pose
+        return pose.rotation.tolist(), pose.translation.tolist()
+
+    def _speeds(self, places: list[ContactPlace], velocities: np.ndarray) -> list[list[Any]]:
+        """The velocities of the contacts in their axes."""
         V, out = entries(velocities), []
-        for point, lever in zip(self.points, levers, strict=True):
-            k = 6 * self.frames.index(point.frame)
-            u = add(V[k + 3 : k + 6], cross(V[k : k + 3], lever))
-            out.append([dot(axis, u) for axis in self.ground.axes])
+        for place, sides, frames in zip(places, self.space.sides, self.space.members, strict=True):
+            total: list[Any] = []
+            for k, (_, sign), lever in zip(frames, sides, place.levers, strict=True):
+                v = add(V[6 * k + 3 : 6 * k + 6], cross(V[6 * k : 6 * k + 3], lever))
+                u = [sign * x for x in v]
+                total = add(total, u) if total else u
+            out.append([dot(axis, total) for axis in place.axes or self.ground.axes])
         return out
 
-    def forces(self, impulse: np.ndarray, dt: np.ndarray) -> np.ndarray:
+    def axes(self, poses: np.ndarray) -> np.ndarray:
+        """(..., c, 3, 3): normal, tangent, tangent of each contact, in world axes."""
+        found = [place.axes or self.ground.axes for place in self.geometry(poses)[0]]
+        flat = np.broadcast_arrays(*(x for axes in found for axis in axes for x in axis))
+        return np.stack(flat, axis=-1).reshape(*flat[0].shape, self.count, 3, 3)
+
+    def forces(self, impulse: np.ndarray, axes: np.ndarray, dt: np.ndarray) -> np.ndarray:
         """The mean forces (..., c, 3) of a step in world axes, from its impulses (..., 3c)."""
-        shaped = impulse.reshape(*impulse.shape[:-1], self.count, 3)
-        return shaped @ np.array(self.ground.axes) / dt
+        shaped = impulse.reshape(*impulse.shape[:-1], self.count, 1, 3)
+        return (shaped @ axes)[..., 0, :] / dt
 
 
 def _bias(gap: Any, h: Any, k: Any, d: Any) -> Any:

@@ -18,11 +18,17 @@ MAX_DEPTH = 1e-3  # m: a rigid ground pushes a deeper start out at a speed that 
 
 
 def contact_gaps(contacts: GroundContact, q: np.ndarray, robot: Robot | None = None) -> np.ndarray:
-    """(..., c): the distances of the contact points of `robot` from the ground."""
+    """(..., c): the distances of the contact points of `robot` from the ground, and of its pairs
+    from each other."""
+    gaps = contacts.geometry(frame_poses(contacts, q, robot))[1]
+    return np.stack(np.broadcast_arrays(*gaps), axis=-1)
+
+
+def frame_poses(contacts: GroundContact, q: np.ndarray, robot: Robot | None = None) -> np.ndarray:
+    """(..., 16 frames): the poses of the frames of the contacts."""
     of = contacts.robot if robot is None else robot
     poses = [of.frame_pose(q, frame) for frame in contacts.frames]
-    flat = np.concatenate([T.reshape(*T.shape[:-2], 16) for T in poses], axis=-1)
-    return np.stack(np.broadcast_arrays(*contacts.geometry(flat)[1]), axis=-1)
+    return np.concatenate([T.reshape(*T.shape[:-2], 16) for T in poses], axis=-1)
 
 
 def on_ground(robot: Robot, q: Numbers, ground: Ground | None = None) -> np.ndarray:
@@ -44,17 +50,23 @@ def on_ground(robot: Robot, q: Numbers, ground: Ground | None = None) -> np.ndar
             'load it with base="free", or move the ground: pp.Ground(point=...)',
         )
     placed, _ = initial_state(Plant(robot), q, None)
-    gaps = contact_gaps(contacts, placed)
+    count = len(contacts.points)
+    if not count:
+        raise StateError(
+            f"on_ground: no shape of {robot.name} can touch the ground",
+            "name some: robot.with_contacts(..., ground=...)",
+        )
+    gaps = contact_gaps(contacts, placed)[..., :count]
     moved = np.stack([placed] * 3)
     for i in range(3):
         moved[i, ..., i] += 1.0
-    normal = np.moveaxis(contact_gaps(contacts, moved) - gaps, 0, -1)[..., 0, :]
+    normal = np.moveaxis(contact_gaps(contacts, moved)[..., :count] - gaps, 0, -1)[..., 0, :]
     placed[..., :3] -= gaps.min(axis=-1, keepdims=True) * normal
     return placed
 
 
 def check_above_ground(contacts: GroundContact, q: np.ndarray, of: str) -> None:
-    """Raise an error if a contact point starts deep inside a rigid ground."""
+    """Raise an error if a contact starts deep inside a rigid ground, or a rigid pair."""
     gaps = contact_gaps(contacts, q)
     if not contacts.ground.is_rigid or not gaps.size:
         return
@@ -63,9 +75,14 @@ def check_above_ground(contacts: GroundContact, q: np.ndarray, of: str) -> None:
     if not deep.any():
         return
     *where, c = (int(i) for i in np.unravel_index(np.nanargmin(gaps), gaps.shape))
+    depth, element = f"{-np.nanmin(gaps):.3g} m", batch_element(tuple(where))
+    if c >= len(contacts.points):
+        raise StateError(
+            f"{of}: the solids of {contacts.names[c]} overlap by {depth} at the start{element}",
+            "move them apart; or give the ground stiffness= and damping=",
+        )
     raise StateError(
-        f"{of}: {contacts.names[c]} starts {-np.nanmin(gaps):.3g} m inside the ground"
-        f"{batch_element(tuple(where))}",
+        f"{of}: {contacts.names[c]} starts {depth} inside the ground{element}",
         "move the base up: q = robot.on_ground(q, ground); or give the ground stiffness= and "
         "damping=",
     )

@@ -99,7 +99,7 @@ class ContactFunction:
 
     def __init__(self, robot: Robot, ground: Ground, dt: float):
         self.robot, self.ground, self.dt = robot, ground, dt
-        count = len(robot.contact_points)
+        count = len(robot.contact_points) + len(robot.contact_pairs)
         sizes = [robot.nq, robot.nv, robot.nv, *(x.shape[-1] for x in robot.parameter_arguments)]
         named = zip(("q", "v", "tau", PARAMETERS), sizes, strict=False)
         self.inputs = tuple(Argument(name, (size,)) for name, size in named)

@@ -195,9 +195,9 @@ class ImplicitContacts:
         **places: np.ndarray,
     ) -> Values:
         solved, space = _SolvedStep(self, impulse, places), self.contact.space
-        Y = [solved.half_wrench(wrench) for wrench in space.test_wrenches(solved.lever)]
+        Y = [solved.half_wrench(wrench) for wrench in space.test_wrenches(solved.place)]
         v = solved.free_velocity + solved.response(Y, impulse)
-        G = space.delassus(space.rows(solved.lever), gram(Y))
+        G = space.delassus(space.rows(solved.place), gram(Y))
         speeds, compliance = solved.speeds(v)
         for i, x in enumerate(compliance):
             G[3 * i][3 * i] = G[3 * i][3 * i] + x
@@ -208,8 +208,8 @@ class ImplicitContacts:
         self, friction: np.ndarray, impulse: np.ndarray, near: np.ndarray, **places: np.ndarray
     ) -> Values:
         solved, space = _SolvedStep(self, impulse, places), self.contact.space
-        tests = space.test_wrenches(solved.lever)
-        w = space.wrench(space.rows(solved.lever), entries(impulse))
+        tests = space.test_wrenches(solved.place)
+        w = space.wrench(space.rows(solved.place), entries(impulse))
         wrench = [dot(w, column) for column in zip(*tests, strict=True)]
         before = solved.free_velocity + solved.half(solved.half_wrench(wrench))
         speeds, _ = solved.speeds(before)
@@ -258,8 +258,8 @@ class _SolvedStep:
         self.given |= {name: places[name] for name in self.dynamics.inputs}
         poses = (code.on(**self.given)["T"] for code in self.dynamics.poses)
         self.poses = np.array([x for T in poses for x in T])
-        levers, _ = contacts.contact.geometry(self.poses)
-        self.lever = np.array([x for lever in levers for x in lever])
+        found, _ = contacts.contact.geometry(self.poses)
+        self.place = np.array(contacts.contact.space.pack(found))
 
     @property
     def free_velocity(self) -> np.ndarray:
@@ -274,7 +274,7 @@ class _SolvedStep:
 
     def response(self, Y: Sequence[Sequence[Any]], impulse: np.ndarray) -> np.ndarray:
         """M^-1 J* lambda."""
-        return self.half(self.contacts.contact.half_response(Y, self.lever, impulse))
+        return self.half(self.contacts.contact.half_response(Y, self.place, impulse))
 
     def half(self, y: Sequence[Any] | np.ndarray) -> np.ndarray:
         """m^-* y."""

@@ -6,7 +6,6 @@ import numpy as np
 
 from psiphi.model.contact.contact_state import OPEN, SLIP
 from psiphi.simulation.compiled_rollout.contact_step import ContactStep
-from psiphi.simulation.contact.ground_contact import GroundContact
 from psiphi.simulation.simulate.events import HOLDS, LOST, MADE, NOT_SOLVED, SLIDES
 from psiphi.simulation.trajectory.trajectory import Event
 
@@ -23,15 +22,17 @@ def contact_arrays(
 
 
 def contact_events(
-    contacts: GroundContact, t: np.ndarray, arrays: dict[str, np.ndarray], residual: np.ndarray
+    step: ContactStep, rows: dict[str, np.ndarray], residual: np.ndarray
 ) -> list[Event]:
     """Contacts that are made or lost, begin to slide or to hold, and those that were not solved.
 
     The time is that of the first sample in the new mode; `value` is the normal force in N, or of
-    contacts that were not solved the residual in m/s (..., n, c).
+    contacts that were not solved the residual in m/s (..., n, c). `rows` has the samples.
     """
-    modes, names = arrays["modes"].astype(int), contacts.names
-    normal = arrays["forces"] @ np.array(contacts.ground.axes[0])
+    contacts, t = step.contacts, rows["t"]
+    modes, names = rows["modes"].astype(int), contacts.names
+    with np.errstate(invalid="ignore"):
+        normal = (rows["forces"] * step.axes(rows["q"], samples=True)[..., 0, :]).sum(axis=-1)
     old, new = modes[..., :-1, :], modes[..., 1:, :]
     changes = {
         MADE: (old == OPEN) & (new != OPEN),

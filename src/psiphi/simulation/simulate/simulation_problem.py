@@ -200,8 +200,7 @@ class SimulationRun:
             tau = tau + push.sampled_torque(rows["t"], rows["q"])
         arrays = contact_arrays(step, rows["q"], rows["v"], tau, self.dt)
         rows |= {**arrays, "contact_residual": residual.max(axis=-1)}
-        changes = contact_events(step.contacts, rows["t"], arrays, residual)
-        return [*self.monitor.events, *changes]
+        return [*self.monitor.events, *contact_events(step, rows, residual)]
 
 
 def fastest_joint(plant: Plant, motion: Trajectory) -> str:

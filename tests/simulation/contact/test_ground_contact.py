@@ -412,8 +412,6 @@ def test_bad_contacts_are_refused(cube, sphere):
         pp.rollout(cube, q, contacts="open")
     with pytest.raises(pp.StateError, match=r"2 contact points|8 contact points"):
         pp.simulate(cube, q, contacts=pp.Ground(friction=[0.1, 0.2]))
-    with pytest.raises(pp.StateError, match="block"):
-        pp.simulate(cube, q, contacts=pp.Ground(), limits="block")
     with pytest.raises(pp.StateError, match="stop has unknown"):
         pp.simulate(cube, q, contacts=pp.Ground(), stop="contact made")
     with pytest.raises(pp.StateError, match="cannot move along the normal"):

@@ -226,6 +226,10 @@ def _half_wrench_response(s: Operators, _, target) -> Results:
     return {"y": s.mass_half.inv @ s.J(*frames, axes=axes).T @ vector("f_ext", "frame")}
 
 
+def _half_torque_response(s: Operators, *_) -> Results:
+    return {"y": s.mass_half.inv @ tau}
+
+
 def _half_response(s: Operators, *_) -> Results:
     return {"a": s.mass_half.inv.T @ vector("y")}
 
@@ -472,6 +476,10 @@ INTERNAL_QUANTITIES: dict[str, Quantity | TreeSum | OperationalInertia] = {
     "half_wrench_response": Quantity("m^-1 J* f_ext, M = m m*", _half_wrench_response),
     "added_inertia_half_wrench_response": Quantity(
         "m^-1 J* f_ext, M + X = m m*, X diagonal", _half_wrench_response, added=True
+    ),
+    "half_torque_response": Quantity("m^-1 tau, M = m m*", _half_torque_response),
+    "added_inertia_half_torque_response": Quantity(
+        "m^-1 tau, M + X = m m*, X diagonal", _half_torque_response, added=True
     ),
     "half_response": Quantity("m^-* y, M = m m*", _half_response),
     "added_inertia_half_response": Quantity(

@@ -100,7 +100,11 @@ def stop_blocks(stops: JointStops, robot: Robot, records: bool) -> NamedBlocks:
         rule.__name__: (trace(rule.__name__, each, rule), {}) for rule, each in sizes.items()
     }
     if records:
-        start = trace("start", {"h": 1}, lambda h: {STOP_SUM: np.repeat(0.0 * h, stops.sum_size)})
-        blocks[STOP_START] = start, {}
+        blocks[STOP_START] = stop_start(stops), {}
         blocks[STOP_APPROACH] = trace("approach", {"v": nv}, stops.approach), {}
     return blocks | {"mass": (quantity_block(robot, "mass_matrix_inverse"), {})}
+
+
+def stop_start(stops: JointStops) -> StraightCode:
+    """The block that sets the sums of stops to zero."""
+    return trace("start", {"h": 1}, lambda h: {STOP_SUM: np.repeat(0.0 * h, stops.sum_size)})

@@ -5,6 +5,7 @@
     contact.sweep      one sweep over the contacts, and
     contact.newton     a step of Newton's method, until all lanes are done
     contact.apply      v+ = v_f + M^-1 J* lambda, and the residual
+    contact.stop_total the sums of the impulses of joint stops, and of their work
 
 Three of them are stages of one tape (`ir/stage_split.py`): the articulated inertias of the forward
 dynamics also serve Omega and the response. The places of contacts have the prefix "contact.", apart
@@ -29,6 +30,12 @@ from psiphi.model.spatial.branch_free import less, max_magnitude
 from psiphi.model.spatial.scalar_arrays import entries
 from psiphi.model.spatial.screws import square_root
 from psiphi.robot.robot import Robot
+from psiphi.simulation.compiled_rollout.constraint_blocks import (
+    STOP_APPROACH,
+    STOP_START,
+    STOP_SUM,
+    stop_start,
+)
 from psiphi.simulation.compiled_rollout.step_blocks import quantity_block, trace
 from psiphi.simulation.contact.ground_contact import GroundContact
 from psiphi.simulation.contact.placement import MAX_DEPTH
@@ -41,6 +48,7 @@ TOTAL = "contact.total"
 LARGEST = "contact.largest"  # of the contacts: the root of the sum of the squares of residuals
 DEPTH_CHECK = "contact.depth_check"  # of the start
 RECORDED = ("contact.impulse", "contact.mode")
+STOP_TOTAL = "contact.stop_total"
 SHARED = ("Q", "V", "v", "h", "force", "added", PARAMETERS)
 SOLVED = "solved_"  # of values that the sweeps have changed since the approach
 
@@ -74,15 +82,42 @@ def contact_conditions(contact: GroundContact) -> dict[str, str]:
 def contact_blocks(contact: GroundContact, implicit: bool, force: str) -> NamedBlocks:
     """The blocks of the contacts; `force` is the place of the joint forces. With `implicit`, the
     inertia of the joints includes the implicit losses and springs of the step."""
-    count, solver = contact.count, contact.solver
+    solver = contact.solver
     sizes = solver.problem | solver.state
+    residuals = contact.residual_count
     blocks = {
-        START: trace("start", {"h": 1}, lambda h: {"total": np.repeat(0.0 * h, count)}),
+        START: trace("start", {"h": 1}, lambda h: {"total": np.repeat(0.0 * h, residuals)}),
         SWEEP: trace("sweep", sizes, solver.sweep),
         **({NEWTON: trace("newton", sizes, solver.newton)} if solver.uses_newton else {}),
         **ContactDynamics(contact, implicit).stages(),
     }
     return {name: (code, _places(code) | {"force": force}) for name, code in blocks.items()}
+
+
+def stop_sum_blocks(contact: GroundContact) -> NamedBlocks:
+    """The blocks of kernels that sum what the joint stops do."""
+    stops, space = contact.stops, contact.space
+    assert stops is not None
+    n, nv = contact.stop_count, contact.robot.nv
+
+    def total(
+        impulse: np.ndarray,
+        place: np.ndarray,
+        speed_before: np.ndarray,
+        v: np.ndarray,
+        stop_sum: np.ndarray,
+    ) -> Values:
+        force = impulse[3 * contact.count :] * np.array(space.unpack(place).sides)
+        return {"stop_sum": stops.add_impulse(stop_sum, force, speed_before, v)}
+
+    sizes = {"impulse": space.impulse_size, "place": space.place_size}
+    sizes |= {"speed_before": n, "v": nv, STOP_SUM: stops.sum_size}
+    at = {name: contact_place(name) for name in ("impulse", "place")}
+    return {
+        STOP_START: (stop_start(stops), {}),
+        STOP_APPROACH: (trace("approach", {"v": nv}, stops.approach), {}),
+        STOP_TOTAL: (trace("total", sizes, total), at),
+    }
 
 
 def sample_blocks(contact: GroundContact) -> NamedBlocks:
@@ -105,7 +140,7 @@ def sample_blocks(contact: GroundContact) -> NamedBlocks:
         factor = is_above / is_above  # 1 or NaN
         return {"Q": Q * factor, "V": V * factor}
 
-    blocks = {LARGEST: trace("largest", {"total": contact.count}, largest)}
+    blocks = {LARGEST: trace("largest", {"total": contact.residual_count}, largest)}
     if contact.ground.is_rigid:
         blocks[DEPTH_CHECK] = trace("depth_check", sizes, check)
     return {name: (code, _places(code)) for name, code in blocks.items()}
@@ -128,6 +163,9 @@ class ContactDynamics:
         self.velocities = _straight(self.robot, "frame_velocities", frames)
         self.half_wrench = _straight(self.robot, f"{added}half_wrench_response", frames)
         self.half = _straight(self.robot, f"{added}half_response")
+        self.half_torque: list[StraightCode] = []
+        if contact.stop_count:
+            self.half_torque.append(_straight(self.robot, f"{added}half_torque_response"))
         self.inputs = {PARAMETERS, "added"} & {
             arg.name
             for code in (self.dynamics, self.half_wrench, self.half, *self.poses)
@@ -142,15 +180,17 @@ class ContactDynamics:
             own = (arg for arg in self.dynamics.program.inputs if arg.name == name)
             sizes[name] = next(own).size
         sizes |= dict.fromkeys(contact.numbers, count)
-        sizes |= {"solved_impulse": 3 * count, "solved_speed": 3 * count, "total": count}
-        sizes |= {"solved_found": 3 * count} if contact.solver.uses_newton else {}
+        impulses = contact.space.impulse_size
+        sizes |= {"solved_impulse": impulses, "solved_speed": impulses}
+        sizes |= {"total": contact.residual_count}
+        sizes |= {"solved_found": impulses} if contact.solver.uses_newton else {}
         approach: list[str] = []
         whole = trace(CONTACTS, sizes, lambda **places: self._rule(approach, **places))
         return split_stages(
             whole,
             {
                 APPROACH: approach,
-                RESPONSES: ("omega", "block"),
+                RESPONSES: ("omega", "block", *["half"] * (contact.solver.half_size > 0)),
                 APPLY: ("solved_v", "solved_residual", "total", "solved_mode", "solved_impulse"),
             },
             "kept",
@@ -179,15 +219,17 @@ class ContactDynamics:
         T = np.array([x for code in self.poses for x in code.on(**given)["T"]])
         twists = self._twists(given, v)
         before = self._twists(given, V) if contact.ground.rebounds else None
-        found = contact.approach(T, twists, h, before, **numbers)
+        found = contact.approach(T, twists, h, before, Q, v, **numbers)
         place, yielding = found["place"], {}
         if "compliance" in found:
             yielding = {"compliance": found["compliance"]}
         approach += ["v", *found]
+        units = [] if contact.stops is None else np.eye(self.robot.nv)[contact.stops.v]
         Y = [
             self.half_wrench.on(**given, f_ext=wrench)["y"]
             for wrench in contact.space.test_wrenches(place)
         ]
+        Y += [code.on(**given | {"tau": unit})["y"] for code in self.half_torque for unit in units]
         try:
             response = contact.responses(Y, place, **yielding)
         except ZeroDivisionError:  # A_nn of a contact is zero, whatever q is

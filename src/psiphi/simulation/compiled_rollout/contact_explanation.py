@@ -16,7 +16,7 @@ from psiphi.simulation.compiled_rollout.contact_step import ground_contact
 from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutProgram
 from psiphi.simulation.contact import ground_contact as contact_rules
-from psiphi.simulation.contact.contact_solver import CYCLE, MAX_COORDINATES, ContactSolver
+from psiphi.simulation.contact.contact_solver import CYCLE, MAX_OPERATIONS, ContactSolver
 from psiphi.simulation.contact.ground_contact import GroundContact
 from psiphi.simulation.control.torque_input import read_torque
 from psiphi.simulation.forces.damping_and_friction import read_losses
@@ -89,14 +89,15 @@ def _solver(contact: GroundContact) -> str:
     """The solver of the contacts, and why it is used."""
     solver = contact.solver
     if solver.uses_newton:
-        return (
-            "Newton's method for all contacts, and sweeps, because contacts share a link: "
-            f"{solver.space.size} unknowns"
-        )
+        unknowns = f"{solver.space.size} unknowns"
+        if solver.by_joints:
+            unknowns = f"one sweep over the {contact.robot.name}'s joints a step"
+        why = "contacts share a link" if solver.space.has_patches else "joints stop"
+        return f"Newton's method for all contacts, and sweeps, because {why}: {unknowns}"
     if solver.space.has_patches:
         return (
-            "sweeps over the contacts: contacts share a link, but Newton's method would have "
-            f"{solver.space.size} unknowns, more than {MAX_COORDINATES}"
+            "sweeps over the contacts: contacts share a link, but a step of Newton's method would "
+            f"take more than {MAX_OPERATIONS} products"
         )
     return "sweeps over the contacts, because no link has two of them"
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from psiphi._util.errors import StateError
-from psiphi._util.text import shown
+from psiphi._util.text import first_names, shown
 from psiphi._util.validate import one_of
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.model.contact.contact_state import ContactState
@@ -20,6 +21,7 @@ from psiphi.simulation.contact.ground_contact import GroundContact
 from psiphi.simulation.contact.placement import check_above_ground, contact_gaps, frame_poses
 from psiphi.simulation.control.torque_input import read_torque
 from psiphi.simulation.forces.damping_and_friction import DampingAndFriction
+from psiphi.simulation.forces.joint_limit_impact import JointStops
 from psiphi.simulation.integration.integrators import CONTACT_METHOD, METHODS
 from psiphi.simulation.plant import Plant, parameters_of
 
@@ -54,19 +56,39 @@ def ground_contact(
             f"{shown(plant.system)}",
             "give the robot itself; use pp.embed for mechanisms with loops",
         )
-    if limits == "block":
-        raise StateError(
-            f'{of}: limits="block" does not work with contacts=pp.Ground(...)',
-            'use limits="record" or "stop"',
-        )
-    contacts = GroundContact(plant.robot, ground)
+    contacts = GroundContact(plant.robot, ground, _stops(plant, of) if limits == "block" else None)
     if q is not None:
+        if contacts.stops is not None:
+            contacts.stops.check_start(q)
         check_above_ground(contacts, q, of)
     return contacts
 
 
+def _stops(plant: Plant, of: str) -> JointStops | None:
+    """The stops of the joints with limits; None if there are none."""
+    stops = JointStops(plant)
+    if stops.locked.any():
+        names = [plant.robot.coordinate_names[k] for k in stops.q[stops.locked]]
+        raise StateError(
+            f'{of}: limits="block" with contacts, and the limits of {first_names(names)} are equal',
+            "lock these joints: robot.lock(...)",
+        )
+    return stops or None
+
+
+class GroundStep(NamedTuple):
+    """The state after a step, what its contacts do, the residuals (..., n) of contacts and stops,
+    and what the stops add to `JointStops.sum_size` sums."""
+
+    q: np.ndarray
+    v: np.ndarray
+    contacts: ContactState
+    residual: np.ndarray
+    stops: np.ndarray
+
+
 class ContactStep:
-    """(q, v, tau) -> the state after one step of `dt`, and its contacts; arrays (..., n)."""
+    """(q, v, tau) -> the step of `dt` on the ground; arrays (..., n)."""
 
     def __init__(self, plant: Plant, losses: DampingAndFriction, contacts: GroundContact):
         self.robot, self.contacts = plant.robot, contacts
@@ -74,7 +96,8 @@ class ContactStep:
         torque = read_torque(None, plant, (), 1)
         rollout_input = RolloutInput(torque, losses, None, None, contacts)
         options = rollout_input.options(plant, CONTACT_METHOD, True)
-        self.options = replace(options, records_contacts=True)
+        records_stops = contacts.stops is not None
+        self.options = replace(options, records_contacts=True, records_stops=records_stops)
         self.numbers = rollout_input.force_values
         self.numbers |= dict(zip((PARAMETERS,), parameters_of(plant.robot), strict=False))
         self.kernel = rollout_kernel(plant.system, self.options)
@@ -86,8 +109,8 @@ class ContactStep:
         tau: np.ndarray,
         dt: np.ndarray,
         samples: bool = False,
-    ) -> tuple[np.ndarray, np.ndarray, ContactState]:
-        """The state after a step of dt. With `samples`, the states are (..., samples, n), and
+    ) -> GroundStep:
+        """A step of dt. With `samples`, the states are (..., samples, n), and
         numbers with batch axes belong to the axes before that."""
 
         def of_motion(x: np.ndarray) -> np.ndarray:
@@ -102,17 +125,22 @@ class ContactStep:
             return np.broadcast_to(x, (*lead, x.shape[-1])).reshape(count, 1, x.shape[-1])
 
         inputs = [rows(values[name]) for name in self.options.packed_once]
-        c = self.contacts.count
-        sizes = self.robot.nq, self.robot.nv, c, 3 * c, c
+        contacts, stops = self.contacts, self.contacts.stops
+        residuals, impulses = contacts.residual_count, contacts.space.impulse_size
+        sizes = [self.robot.nq, self.robot.nv, residuals, impulses, contacts.count]
+        sizes += [] if stops is None else [stops.sum_size]
         out = [np.zeros((count, 1, size)) for size in sizes]
         if count:
             self.kernel.run([*inputs, *out], 1, 1)
-        q1, v1, total, impulse, mode = (x.reshape(*lead, x.shape[-1]) for x in out)
+        shaped = [x.reshape(*lead, x.shape[-1]) for x in out]
+        q1, v1, total, impulse, mode, *sums = shaped
         robot = self.sampled_robot if samples else self.robot
         forces = self.contacts.forces(impulse, self.axes(q, samples), dt[..., None, None])
         gaps = np.broadcast_to(contact_gaps(self.contacts, q, robot), mode.shape)
         modes = np.nan_to_num(mode).astype(np.int8)
-        return q1, v1, ContactState(forces, gaps, modes, np.sqrt(total))
+        residual = np.sqrt(total)
+        state = ContactState(forces, gaps, modes, residual[..., : contacts.count])
+        return GroundStep(q1, v1, state, residual, sums[0] if sums else np.zeros((*lead, 0)))
 
     def axes(self, q: np.ndarray, samples: bool = False) -> np.ndarray:
         """(..., c, 3, 3): normal, tangent, tangent of each contact, in world axes."""

@@ -96,7 +96,7 @@ class RolloutInput:
             tuple(self.losses.active),
             self.losses.implicit,
             self.controller is not None and self.effort is not None,
-            stops or None,
+            (stops or None) if self.contacts is None else None,
             has_parameters=plant.robot.freed is not None,
             springs=tuple(springs.active),
             implicit_springs=springs.implicit,

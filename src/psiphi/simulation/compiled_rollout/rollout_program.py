@@ -81,7 +81,8 @@ class RolloutOptions:
         stops += [self.records_stops] if self.stops else []
         rest = [self.closure, self.project] if self.closure else []
         rest += [self.springs, self.implicit_springs] if self.springs else []
-        rest += [self.contacts.key, self.records_contacts] if self.contacts else []
+        if self.contacts:
+            rest += [self.contacts.key, self.records_contacts, self.records_stops]
         steps = [
             [step.name, step.places, step.frame, step.sizes, step.condition]
             for step in self.law.steps
@@ -100,10 +101,16 @@ class RolloutOptions:
         """The places that a sample stores."""
         if self.contacts is not None:
             more = contact_blocks.RECORDED if self.records_contacts else ()
+            more += (constraint_blocks.STOP_SUM,) * self.records_stops
             return ("Q", "V", contact_blocks.TOTAL, *more)
         if self.records_stops:
             return "Q", "V", constraint_blocks.STOP_SUM
         return ("Q", "V", "S") if self.closure else ("Q", "V")
+
+    @property
+    def all_stops(self) -> JointStops | None:
+        """The joints that stop at their limits, after a step or together with its contacts."""
+        return self.stops if self.contacts is None else self.contacts.stops
 
     @property
     def half_steps(self) -> int:
@@ -205,6 +212,8 @@ class RolloutProgram:
             blocks |= constraint_blocks.stop_blocks(options.stops, self.robot, records)
         if options.contacts is not None:
             blocks |= contact_blocks.contact_blocks(options.contacts, options.implicit, force)
+            if options.records_stops:
+                blocks |= contact_blocks.stop_sum_blocks(options.contacts)
         if options.effort:
             blocks["limit_effort"] = self._per_joint(step_blocks.effort_block), {}
         acting = {
@@ -279,6 +288,7 @@ class RolloutProgram:
                 order += self._evaluation(item, order == head)
             elif item == CONTACTS and options.contacts is not None:
                 order.append(CONTACTS)
+                order += [contact_blocks.STOP_TOTAL] * options.records_stops
         order += ["stops"] if options.stops is not None else []
         order += constraint_blocks.PROJECTION if options.project else []
         with_maxima = (

@@ -143,9 +143,9 @@ class Runner:
         self.constants = {name: self._constant(x) for name, x in rollout_input.constants().items()}
         self.constants["h"] = self._constant(np.array([dt]))
         # of the contacts with the ground
-        contacts = 0 if options.contacts is None else options.contacts.count
+        contacts = 0 if options.contacts is None else options.contacts.residual_count
         self.residuals = ResidualSum(self.count, contacts)
-        stops = options.stops.sum_size if options.records_stops and options.stops else 0
+        stops = options.all_stops.sum_size if options.records_stops and options.all_stops else 0
         self.stop_sums = StepSum(self.count, stops)
         for x in parameters_of(plant.robot):
             self.constants[PARAMETERS] = self._constant(x)
@@ -186,7 +186,7 @@ class Runner:
         if options.contacts is not None:
             self.residuals.add(start, every, more[0])
         if options.records_stops:
-            self.stop_sums.add(start, every, more[0])
+            self.stop_sums.add(start, every, more[-1])
         if not options.closure:
             return None
         (conditioning,) = more
@@ -199,11 +199,12 @@ class Runner:
         options, sizes = self.options, []
         if options.closure:
             sizes = [1]
-        if options.records_stops and options.stops is not None:
-            sizes = [options.stops.sum_size]
-        if options.contacts is not None:
-            contacts = options.contacts.count
-            sizes = [contacts, *[3 * contacts, contacts] * options.records_contacts]
+        contacts = options.contacts
+        if contacts is not None:
+            sizes = [contacts.residual_count]
+            sizes += [contacts.space.impulse_size, contacts.count] * options.records_contacts
+        if options.records_stops and options.all_stops is not None:
+            sizes.append(options.all_stops.sum_size)
         return [np.zeros((self.count, count, size)) for size in sizes]
 
     def _constant(self, x: np.ndarray) -> np.ndarray:

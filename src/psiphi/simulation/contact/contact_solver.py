@@ -2,19 +2,20 @@
 
     w = E* lambda,   V = Omega w,   u = c + E V + R lambda_n      (`contact_space.py`)
 
-A sweep solves one contact after the other exactly (`cone_solver.py`). That is enough if each frame
-has one contact: a few sweeps find the solution. Several contacts of one frame (a patch) share its
-six velocities; there Newton's method (`contact_newton.py`) finds all impulses together. It may run
-in circles: after CYCLE iterations each cycle begins with a sweep from the best impulses so far, and
-the next DAMPED_STEPS go 1 / (1 + k) of the way in cycle k = 0, 1, ... The iterations start from 0,
-not from the impulses of the step before: so a step depends on its state alone. They start with a
-step of Newton's method, which shares the load evenly among redundant contacts. What CYCLES cycles
-do not solve starts again from 0, with a sweep.
+A sweep solves one contact after the other exactly (`cone_solver.py`), and then each joint stop.
+That is enough if each frame has one contact: a few sweeps find the solution. Several contacts of
+one frame (a patch) share its six velocities, and stops are coupled through the links between them;
+there Newton's method (`contact_newton.py`) finds all impulses together. It may run in circles:
+after CYCLE iterations each cycle begins with a sweep from the best impulses so far, and the next
+DAMPED_STEPS go 1 / (1 + k) of the way in cycle k = 0, 1, ... The iterations start from 0, not from
+the impulses of the step before: so a step depends on its state alone. They start with a step of
+Newton's method, which shares the load evenly among redundant contacts. What CYCLES cycles do not
+solve starts again from 0, with a sweep and with steps that keep closer to the impulses before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,18 @@ import numpy as np
 from psiphi.model.contact.ground import Ground
 from psiphi.model.spatial.branch_free import choose, less, maximum, minimum
 from psiphi.model.spatial.scalar_arrays import entries, stack_entries
-from psiphi.model.spatial.screws import add, dot, square_root
+from psiphi.model.spatial.screws import add, dot, is_zero_constant, square_root
 from psiphi.simulation.contact.cone_solver import BLOCK_NUMBERS, TINY, ContactBlock, solve_contact
-from psiphi.simulation.contact.contact_newton import Problem, newton_step, residual_square
+from psiphi.simulation.contact.contact_newton import (
+    PROXIMAL,
+    Problem,
+    SparseRow,
+    coordinate_operations,
+    joint_operations,
+    newton_step,
+    residual_square,
+    stop_speed,
+)
 from psiphi.simulation.contact.contact_space import ContactSpace, Scalars, pull, symmetric, take
 from psiphi.simulation.control.control_law import Values
 
@@ -33,8 +43,9 @@ CONVERGENCE = 1e-6  # the iterations end
 SWEEP_CONVERGENCE = 1e-4  # the sweeps end, if there are no steps of Newton's method
 ROUNDED, LATE_CONVERGENCE = 1e-3, 0.1  # they end if the best so far is below: at first, and late
 CYCLE, DAMPED_STEPS = 10, 5
-CYCLES = 8  # before a new start
-MAX_COORDINATES = 30  # of Newton's method: its elimination is unrolled
+CYCLES = 5  # before a new start
+CAREFUL = 1e-2  # PROXIMAL after it
+MAX_OPERATIONS = 40_000  # of the elimination in Newton's method, which is unrolled
 WILD = 1e20  # a residual (m/s) from which Newton's method starts again
 UNKNOWN = 1e30  # the residual before the first iteration
 
@@ -42,7 +53,8 @@ UNKNOWN = 1e30  # the residual before the first iteration
 class ContactSolver:
     """The iterations on the impulses of the contacts of `space`, as rules on named values.
 
-    impulse (3c), motion (V), done
+    impulse (3c, and one for each stop), motion (V), done
+    half                   the entries of Y (`contact_newton.py`), row by row, at its `supports`
     slip (c)               the slip parameters of the sweeps
     best, best_residual    the best impulses since the last start, and the square of their residual
     found, found_residual  the best of all
@@ -52,9 +64,13 @@ class ContactSolver:
                            after the new start without it
     """
 
-    def __init__(self, space: ContactSpace, ground: Ground):
-        self.space, self.ground, self.count = space, ground, len(space.sides)
-        self.uses_newton = space.has_patches and space.size <= MAX_COORDINATES
+    def __init__(self, space: ContactSpace, ground: Ground, supports: Sequence[tuple[int, ...]]):
+        self.space, self.ground, self.count = space, ground, space.count
+        self.supports = supports
+        joints, coordinates = joint_operations(space, supports), coordinate_operations(space)
+        couples = space.has_patches or space.stop_count > 0
+        self.by_joints = joints < coordinates
+        self.uses_newton = couples and min(joints, coordinates) <= MAX_OPERATIONS
 
     @property
     def problem(self) -> dict[str, int]:
@@ -65,16 +81,39 @@ class ContactSolver:
             "block": BLOCK_NUMBERS * n,
             "friction": n,
         }
-        sizes |= {"place": space.place_size} if space.has_levers else {}
+        sizes |= {"place": space.place_size} if space.has_places else {}
+        sizes |= {"half": self.half_size} if self.half_size else {}
         sizes |= {} if self.ground.is_rigid else {"compliance": n}
+        n += space.stop_count
         return sizes | ({"still": n, "free": n} if self.ground.rebounds else {})
+
+    @property
+    def half_size(self) -> int:
+        """The number of entries of Y that Newton's method reads."""
+        return sum(map(len, self.supports)) if self.uses_newton and self.by_joints else 0
+
+    def pack_half(self, Y: Sequence[Sequence[Any]]) -> Scalars:
+        """The entries of Y."""
+        for row, support in zip(Y, self.supports, strict=True):
+            others = (x for k, x in enumerate(row) if k not in support)
+            if not all(is_zero_constant(x) for x in others):
+                raise ValueError("internal error in psiphi: a response outside its support")
+        return [row[k] for row, support in zip(Y, self.supports, strict=True) for k in support]
+
+    def _half(self, numbers: np.ndarray | None) -> list[SparseRow] | None:
+        """The rows of Y, from their entries."""
+        if numbers is None:
+            return None
+        values = iter(entries(numbers))
+        return [{k: next(values) for k in support} for support in self.supports]
 
     @property
     def state(self) -> dict[str, int]:
         """{name: size} of what the iterations change."""
-        sizes = {"impulse": 3 * self.count, "slip": self.count, "speed": 3 * self.count, "done": 1}
+        size = self.space.impulse_size
+        sizes = {"impulse": size, "slip": self.count, "speed": size, "done": 1}
         if self.uses_newton:
-            sizes |= {"motion": self.space.size, "best": 3 * self.count, "found": 3 * self.count}
+            sizes |= {"motion": self.space.size, "best": size, "found": size}
             names = "best_residual", "found_residual", "phase", "cycle", "sweeps", "steps"
             sizes |= dict.fromkeys(names, 1)
         return sizes | ({"again": 1} if self.ground.rebounds else {})
@@ -95,14 +134,14 @@ class ContactSolver:
         impulse: Scalars,
         compliance: np.ndarray | None = None,
     ) -> list[Scalars]:
-        """u of each contact."""
+        """u of each contact and stop."""
         rows = self.space.rows(place)
         w = self.space.wrench(rows, impulse)
         V = [dot(row, w) for row in symmetric(entries(omega), self.space.size)]
         found = self.space.velocities(rows, entries(speed), V)
         if compliance is not None:
-            for u, R, n in zip(found, entries(compliance), impulse[::3], strict=True):
-                u[0] = u[0] + R * n
+            for u, R, part in zip(found, entries(compliance), self.space.parts, strict=False):
+                u[0] = u[0] + R * impulse[part][0]
         return found
 
     def result(self, impulse: np.ndarray, friction: np.ndarray) -> np.ndarray:
@@ -117,7 +156,7 @@ class ContactSolver:
             size = square_root(t0 * t0 + t1 * t1 + TINY)
             share = minimum(mu * n / size, 1.0)
             out += [n, share * t0, share * t1]
-        return stack_entries(out)
+        return stack_entries([*out, *lam[3 * self.count :]])
 
     # -- the iterations ----------------------------------------------------------------------------
 
@@ -142,6 +181,7 @@ class ContactSolver:
                 if i != own[-1]:
                     omega = [take(row, columns) for row in take(problem.omega, columns)]
                     V = add(V, [dot(row, push) for row in omega])
+        change = change + self._stop_sweep(problem, lam, w)
         new = {"impulse": lam, "slip": x}
         if self.uses_newton:
             V = [dot(row, w) for row in problem.omega]
@@ -154,11 +194,26 @@ class ContactSolver:
         """One step of Newton's method for all contacts."""
         problem, state = self._read(places)
         (phase,), (cycle,) = state["phase"], state["cycle"]
-        since_start = cycle - CYCLES * less(CYCLES - 0.5, cycle)
+        restarted = less(CYCLES - 0.5, cycle)
+        since_start = cycle - CYCLES * restarted
+        proximal = choose(restarted, CAREFUL, PROXIMAL)
         share = 1.0 / (1.0 + since_start * less(phase, DAMPED_STEPS + 0.5))
-        lam, V = newton_step(problem, state["impulse"], state["motion"], share)
+        lam, V = newton_step(problem, state["impulse"], state["motion"], share, proximal)
         new = {"impulse": lam, "motion": V, "slip": state["slip"]}
         return self._advance(problem, state, new, state["steps"][0])
+
+    def _stop_sweep(self, problem: Problem, lam: Scalars, w: Scalars) -> Any:
+        """Solve each stop once, in `lam` and w; the sum of the squares of the changes (m/s)."""
+        change: Any = 0.0
+        for i in range(self.space.count, self.space.count + self.space.stop_count):
+            (k,), part = self.space.columns[i], self.space.parts[i]
+            A, (old,) = problem.omega[k][k], lam[part]
+            u = stop_speed(problem, i, dot(problem.omega[k], w))
+            lam[part] = [maximum(old - u / A, 0.0)]
+            step = lam[part][0] - old
+            self.space.add_wrench(w, i, pull(problem.rows[i], [step]))
+            change = change + A * A * step * step
+        return change
 
     def _read(self, places: Mapping[str, np.ndarray]) -> tuple[Problem, dict[str, Scalars]]:
         blocks, size = entries(places["block"]), BLOCK_NUMBERS
@@ -173,6 +228,7 @@ class ContactSolver:
             self.space.rows(places.get("place")),
             [ContactBlock(*blocks[size * i : size * i + size]) for i in range(self.count)],
             entries(places["speed"]),
+            half=self._half(places.get("half")),
             **given,
         )
         return problem, {name: entries(places[name]) for name in self.state}
@@ -233,13 +289,16 @@ class ContactSolver:
         """A new start with e = 0 where restitution has added energy, lambda . (c_f + c+) > 0."""
         assert problem.still is not None and problem.free is not None
         lam, c = new["impulse"], problem.speed
-        before = [problem.free[i // 3] if i % 3 == 0 else x for i, x in enumerate(c)]
+        normals = [part.start for part in self.space.parts]
+        before, still = list(c), list(c)
+        for j, x, y in zip(normals, problem.free, problem.still, strict=True):
+            before[j], still[j] = x, y
         V = self._motion(problem, lam)
         after = [x for u in self.space.velocities(problem.rows, before, V) for x in u]
         (again,), (done,) = state["again"], new["done"]
         restart = done * less(0.0, dot(lam, add(before, after))) * (1.0 - again)
         first = self.start(0.0 * restart) | {
-            "speed": [problem.still[i // 3] if i % 3 == 0 else x for i, x in enumerate(c)],
+            "speed": still,
             "again": [1.0 + 0.0 * restart],
         }
         new = {"speed": c, "again": [again]} | new

@@ -7,8 +7,11 @@ tangent. A contact is between a frame and the world, or between two frames. Its 
 are coordinates, E = 1, if it shares its frames with few others. Else the frames have six
 coordinates each: moment and force along the axes of the ground, at the origin of the frame; the row
 of E for the axis a of a contact is [l x a, a], where l is its lever, and the opposite for the
-second frame.
-The rules run on arrays (..., n) and on tapes.
+second frame. A joint stop has one impulse; its coordinate is the torque of the joint, E = 1 at a
+lower limit and -1 at an upper.
+
+The impulses are those of the contacts, and then of the stops. The rules run on arrays (..., n) and
+on tapes.
 """
 
 from __future__ import annotations
@@ -37,12 +40,27 @@ class ContactPlace(NamedTuple):
     axes: Sequence[Scalars] | None = None
 
 
+class StepPlaces(NamedTuple):
+    """The places of all contacts, and for each joint stop its E, 1 or -1."""
+
+    contacts: Sequence[ContactPlace]
+    sides: Scalars
+
+
 class ContactSpace:
     """Contacts between these frames; `axes`: normal, tangent, tangent of a ground. From number
-    `ground_count` on, contacts have axes of their own."""
+    `ground_count` on, contacts have axes of their own. After them there are `stop_count` joint
+    stops."""
 
-    def __init__(self, sides: Sequence[Sides], axes: Sequence[Vector], ground_count: int):
+    def __init__(
+        self,
+        sides: Sequence[Sides],
+        axes: Sequence[Vector],
+        ground_count: int,
+        stop_count: int = 0,
+    ):
         self.sides, self.axes, self.ground_count = tuple(sides), axes, ground_count
+        self.count, self.stop_count = len(self.sides), stop_count
         names = (name for contact in sides for name, _ in contact)
         self.frames = tuple(dict.fromkeys(names))
 
@@ -64,13 +82,31 @@ class ContactSpace:
 
     @cached_property
     def columns(self) -> tuple[tuple[int, ...], ...]:
-        """The coordinates of each contact."""
-        return self._coordinates[0]
+        """The coordinates of each contact, and of each stop."""
+        stops = ((self.contact_size + k,) for k in range(self.stop_count))
+        return (*self._coordinates[0], *stops)
+
+    @cached_property
+    def parts(self) -> tuple[slice, ...]:
+        """Where the impulses of each contact are, and those of each stop."""
+        contacts = (slice(3 * i, 3 * i + 3) for i in range(self.count))
+        first = 3 * self.count
+        return (*contacts, *(slice(first + k, first + k + 1) for k in range(self.stop_count)))
+
+    @property
+    def impulse_size(self) -> int:
+        """The number of impulses."""
+        return 3 * self.count + self.stop_count
+
+    @property
+    def contact_size(self) -> int:
+        """The number of coordinates of the contacts, which come first."""
+        return self._coordinates[1]
 
     @property
     def size(self) -> int:
         """The number of coordinates."""
-        return self._coordinates[1]
+        return self.contact_size + self.stop_count
 
     @cached_property
     def _coordinates(self) -> tuple[tuple[tuple[int, ...], ...], int]:
@@ -92,14 +128,14 @@ class ContactSpace:
     def groups(self) -> dict[tuple[int, ...], list[int]]:
         """{coordinates: the contacts that have them}."""
         found: dict[tuple[int, ...], list[int]] = {}
-        for i, columns in enumerate(self.columns):
+        for i, columns in enumerate(self._coordinates[0]):
             found.setdefault(columns, []).append(i)
         return found
 
     @property
-    def has_levers(self) -> bool:
-        """Whether E depends on the places of contacts."""
-        return not all(self.is_own)
+    def has_places(self) -> bool:
+        """Whether E depends on places."""
+        return self.stop_count > 0 or not all(self.is_own)
 
     @cached_property
     def has_patches(self) -> bool:
@@ -113,36 +149,40 @@ class ContactSpace:
     def place_size(self) -> int:
         """How many numbers `pack` returns."""
         levers = sum(len(frames) for frames in self.members)
-        return 3 * levers + 9 * (len(self.sides) - self.ground_count)
+        return 3 * levers + 9 * (self.count - self.ground_count) + self.stop_count
 
-    def pack(self, places: Sequence[ContactPlace]) -> Scalars:
+    def pack(self, places: StepPlaces) -> Scalars:
         """The numbers of the places."""
-        rows = [row for place in places for row in (*place.levers, *(place.axes or ()))]
-        return [x for row in rows for x in row]
+        rows = [row for place in places.contacts for row in (*place.levers, *(place.axes or ()))]
+        return [*(x for row in rows for x in row), *places.sides]
 
-    def unpack(self, numbers: np.ndarray) -> list[ContactPlace]:
+    def unpack(self, numbers: np.ndarray) -> StepPlaces:
         """The places, from their numbers."""
         values = entries(numbers)
-        rows = iter([values[i : i + 3] for i in range(0, len(values), 3)])
-        return [
+        last = len(values) - self.stop_count
+        rows = iter([values[i : i + 3] for i in range(0, last, 3)])
+        contacts = [
             ContactPlace(
                 [next(rows) for _ in frames],
                 None if i < self.ground_count else [next(rows) for _ in range(3)],
             )
             for i, frames in enumerate(self.members)
         ]
+        return StepPlaces(contacts, values[last:])
 
     # -- the matrix E ------------------------------------------------------------------------------
 
     def rows(self, numbers: np.ndarray | None) -> list[Matrix]:
-        """The rows of E of each contact, by its coordinates; `numbers` are those of the places."""
+        """The rows of E of each contact and stop, by its coordinates; `numbers` are those of the
+        places."""
         if numbers is None:  # each contact has its own coordinates
             return [UNITS for _ in self.sides]
         places = self.unpack(numbers)
-        return [
+        contacts = [
             UNITS if is_own else self._rows(sides, place)
-            for sides, place, is_own in zip(self.sides, places, self.is_own, strict=True)
+            for sides, place, is_own in zip(self.sides, places.contacts, self.is_own, strict=True)
         ]
+        return [*contacts, *([[side]] for side in places.sides)]
 
     def _rows(self, sides: Sides, place: ContactPlace) -> Matrix:
         axes = UNITS if place.axes is None else [self._turned(axis) for axis in place.axes]
@@ -160,12 +200,12 @@ class ContactSpace:
     def wrench(self, rows: Sequence[Matrix], impulse: Scalars) -> Scalars:
         """w = E* lambda."""
         w: Scalars = [0.0] * self.size
-        for i, E in enumerate(rows):
-            self.add_wrench(w, i, pull(E, impulse[3 * i : 3 * i + 3]))
+        for i, (E, part) in enumerate(zip(rows, self.parts, strict=True)):
+            self.add_wrench(w, i, pull(E, impulse[part]))
         return w
 
     def add_wrench(self, w: Scalars, i: int, push: Scalars) -> None:
-        """Add to w its part of contact i."""
+        """Add to w its part of contact or stop i."""
         for k, x in zip(self.columns[i], push, strict=True):
             w[k] = w[k] + x
 
@@ -180,16 +220,16 @@ class ContactSpace:
         return G
 
     def velocities(self, rows: Sequence[Matrix], c: Scalars, V: Scalars) -> list[Scalars]:
-        """u = c + E V, for each contact."""
+        """u = c + E V, for each contact and stop."""
         return [
-            [x + dot(row, take(V, at)) for x, row in zip(c[3 * i : 3 * i + 3], E, strict=True)]
-            for i, (at, E) in enumerate(zip(self.columns, rows, strict=True))
+            [x + dot(row, take(V, at)) for x, row in zip(c[part], E, strict=True)]
+            for at, part, E in zip(self.columns, self.parts, rows, strict=True)
         ]
 
     def test_wrenches(self, numbers: np.ndarray) -> Matrix:
-        """The coordinates as wrenches in world axes, six numbers a frame."""
-        out: Matrix = [[] for _ in range(self.size)]
-        places = self.unpack(numbers)
+        """The coordinates of contacts as wrenches in world axes, six numbers a frame."""
+        out: Matrix = [[] for _ in range(self.contact_size)]
+        places = self.unpack(numbers).contacts
         for i, (place, sides) in enumerate(zip(places, self.sides, strict=True)):
             frames, columns = self.members[i], self.columns[i]
             if self.is_own[i]:

@@ -14,16 +14,17 @@ Coulomb (`cone_solver.py`) with c_n + b in place of c_n:
     compliant   b = k gap / (h k + d) for gap < 0, and c_n + R lambda_n + b with
                 R = 1 / (h (h k + d)): exactly implicit Euler for a spring k and a damper d
 
-They are solved in sweeps over the contacts and, where several share a link, by Newton's method
-(`contact_solver.py`). If restitution e adds energy, lambda . (c_f + c+) > 0, the step is solved
-again with e = 0.
+A joint stop (`limits="block"`) obeys 0 <= lambda _|_ S v+ + b >= 0 with its own gap, S = 1 at the
+lower limit and -1 at the upper; the nearer one acts. All are solved in sweeps, and where several
+contacts share a link or joints stop, by Newton's method (`contact_solver.py`). If restitution e
+adds energy, lambda . (c_f + c+) > 0, the step is solved again with e = 0.
 
 The rules run on arrays (..., n) and on tapes (`compiled_rollout/contact_blocks.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -38,7 +39,7 @@ from psiphi.model.contact.contact_pairs import ContactPair, ContactSolid, Place
 from psiphi.model.contact.contact_points import ContactPoint, on_shared_frames
 from psiphi.model.contact.ground import Ground
 from psiphi.model.model import WORLD
-from psiphi.model.spatial.branch_free import choose, less, maximum
+from psiphi.model.spatial.branch_free import choose, less, maximum, minimum
 from psiphi.model.spatial.scalar_arrays import entries, stack_entries
 from psiphi.model.spatial.screws import add, cross, dot, subtract
 from psiphi.robot.robot import Robot
@@ -48,11 +49,13 @@ from psiphi.simulation.contact.contact_space import (
     ContactPlace,
     ContactSpace,
     Sides,
+    StepPlaces,
     gram,
     lower,
     take,
 )
 from psiphi.simulation.control.control_law import Values
+from psiphi.simulation.forces.joint_limit_impact import JointStops
 
 CORRECTION = 0.2  # the share of a depth that one step undoes
 CORRECTION_SPEED = 1.0  # m/s, at most
@@ -64,12 +67,12 @@ class GroundContact:
     """The contact points of `robot` on `ground`, and its pairs of solids, as rules on named values.
     What is on one link has one frame, also if the robot has it on several.
 
-    place: levers, and the axes of pairs (`contact_space.py`)
-    gap (c) and speed (3c): c_f + b; impulse (3c): lambda
+    place: levers, the axes of pairs, and the sides of stops (`contact_space.py`)
+    gap (c) and speed (3c): c_f + b; impulse (3c): lambda. Both have an entry more for each stop.
     omega, block (7c): Omega (`contact_space.py`) and the entries of `ContactBlock`
     """
 
-    def __init__(self, robot: Robot, ground: Ground):
+    def __init__(self, robot: Robot, ground: Ground, stops: JointStops | None = None):
         if not isinstance(ground, Ground):
             raise StateError(f"the ground is {shown(ground)}", "give a pp.Ground")
         pairs = robot.contact_pairs
@@ -81,7 +84,7 @@ class GroundContact:
             )
         parts = [*robot.contact_points, *(solid for pair in pairs for solid in pair.solids)]
         parts = list(on_shared_frames(parts, robot.frames))
-        self.robot, self.ground = robot, ground
+        self.robot, self.ground, self.stops = robot, ground, stops
         self.points = tuple(x for x in parts if isinstance(x, ContactPoint))
         solids = [x for x in parts if isinstance(x, ContactSolid)]
         self.pairs = tuple(
@@ -101,9 +104,9 @@ class GroundContact:
                 "lock joints that matter less: robot.lock(...)",
             )
         sides = [*[((point.frame, 1.0),) for point in self.points], *map(self._sides, self.pairs)]
-        self.space = ContactSpace(sides, ground.axes, len(self.points))
-        self.solver = ContactSolver(self.space, ground)
+        self.space = ContactSpace(sides, ground.axes, len(self.points), self.stop_count)
         self.frames = self.space.frames
+        self.solver = ContactSolver(self.space, ground, self._supports)
 
     def _sides(self, pair: ContactPair) -> Sides:
         """The frames of a pair that move, and the signs of its force on them."""
@@ -111,9 +114,62 @@ class GroundContact:
         return tuple(side for side in both if self.robot.frame(side[0]).body != WORLD)
 
     @property
+    def _supports(self) -> list[tuple[int, ...]]:
+        """For each coordinate the velocities between its frames, or its joint, and the base."""
+        robot, space = self.robot, self.space
+        everything = tuple(range(robot.nv))
+        if robot.embedding is not None:  # its links are not a tree
+            return [everything for _ in range(space.size)]
+        found: list[tuple[int, ...]] = [() for _ in range(space.size)]
+        bodies = [robot.frame(name).body for name in self.frames]
+        for frames, columns, is_own in zip(
+            space.members, space.columns, space.is_own, strict=False
+        ):
+            for n, k in enumerate(columns):
+                of = frames if is_own else [frames[n // 6]]
+                found[k] = self._path(bodies[j] for j in of)
+        if self.stops is not None:
+            for i, k in enumerate(self.stops.v, start=space.contact_size):
+                body = next(
+                    j for j, x in enumerate(robot.joints) if x.v_slice.start <= k < x.v_slice.stop
+                )
+                found[i] = self._path([body])
+        return found
+
+    def _path(self, bodies: Iterable[int]) -> tuple[int, ...]:
+        """The velocities of the joints between some bodies and the base."""
+        joints, on_path = self.robot.joints, set()
+        for body in bodies:
+            while body != WORLD:
+                on_path.add(body)
+                body = self.robot.parent[body]
+        return tuple(
+            k
+            for j in sorted(on_path)
+            for k in range(joints[j].v_slice.start, joints[j].v_slice.stop)
+        )
+
+    @property
     def count(self) -> int:
         """The number of contacts."""
         return len(self.points) + len(self.pairs)
+
+    @property
+    def stop_count(self) -> int:
+        """The number of joint stops."""
+        return 0 if self.stops is None else len(self.stops.q)
+
+    @property
+    def residual_count(self) -> int:
+        """The number of residuals: of the contacts, and of the stops."""
+        return self.count + self.stop_count
+
+    @property
+    def residual_names(self) -> tuple[str, ...]:
+        """What each residual is of: the contacts, and the coordinates with stops."""
+        if self.stops is None:
+            return self.names
+        return (*self.names, *(self.robot.coordinate_names[k] for k in self.stops.q))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -126,6 +182,7 @@ class GroundContact:
         points = [[p.frame, p.center, p.radius, p.axis, p.angle] for p in self.points]
         fixed = [self._fixed_place(name) for name in self._fixed_frames]
         laws = [ground.is_rigid, ground.rebounds, ground.iterations, ground.tolerance]
+        laws += [] if self.stops is None else [x.tolist() for x in self.stops.range]
         return [points, ground.axes, ground.height, *laws, *map(repr, self.pairs), *fixed]
 
     @cached_property
@@ -156,31 +213,34 @@ class GroundContact:
         velocities: np.ndarray,
         h: np.ndarray,
         velocities_before: np.ndarray | None = None,
+        q: np.ndarray | None = None,
+        v: np.ndarray | None = None,
         **numbers: np.ndarray,
     ) -> Values:
         """The geometry, the velocities without contact forces, and the start of the solver; near: 1
         if a contact acts.
 
         `poses` are the 4 x 4 poses of the frames, one after the other; `velocities` their spatial
-        velocities in world axes with v_f, `velocities_before` with the v of the start."""
+        velocities in world axes with v_f, `velocities_before` with the v of the start. With stops,
+        q and v are the configuration and v_f."""
         (step,) = entries(h)
         places, gaps = self.geometry(poses)
+        sides, stops, free_stops = self._stop_speeds(step, q, v)
         moving = self._speeds(places, velocities)
         k = entries(numbers["stiffness"]) if "stiffness" in numbers else [None] * self.count
         d = entries(numbers["damping"]) if "damping" in numbers else [None] * self.count
         bias = [_bias(gap, step, *kd) for gap, *kd in zip(gaps, k, d, strict=True)]
         speed = [x for (n, t0, t1), b in zip(moving, bias, strict=True) for x in (n + b, t0, t1)]
         near: Any = 0.0 * step
-        for normal in speed[::3]:
+        for normal in (*speed[::3], *stops):
             near = maximum(near, less(normal, 0.0))
-        zeros = [0.0 * near] * self.count
         found = {
-            "place": self.space.pack(places),
+            "place": self.space.pack(StepPlaces(places, sides)),
             "gap": gaps,
-            "speed": speed,
+            "speed": [*speed, *stops],
             "near": [near],
-            "residual": zeros,
-            "mode": zeros,
+            "residual": [0.0 * near] * self.residual_count,
+            "mode": [0.0 * near] * self.count,
             **self.solver.start(0.0 * near),
         }
         if self.ground.stiffness is not None:
@@ -190,12 +250,15 @@ class GroundContact:
             rows = zip(gaps, moving, bias, arriving, entries(numbers["restitution"]), strict=True)
             rebound = [_rebound(step, *row) for row in rows]
             found |= {
-                "still": speed[::3],
-                "free": [n for n, *_ in moving],
+                "still": [*speed[::3], *stops],
+                "free": [*(n for n, *_ in moving), *free_stops],
                 "speed": [
-                    x
-                    for i, r in enumerate(rebound)
-                    for x in (speed[3 * i] + r, *speed[3 * i + 1 : 3 * i + 3])
+                    *(
+                        x
+                        for i, r in enumerate(rebound)
+                        for x in (speed[3 * i] + r, *speed[3 * i + 1 : 3 * i + 3])
+                    ),
+                    *stops,
                 ],
             }
         return {name: stack_entries(values) for name, values in found.items()}
@@ -210,14 +273,17 @@ class GroundContact:
         of each contact."""
         omega, rows = gram(Y), self.space.rows(place)
         blocks: list[Any] = []
-        for i, E in enumerate(rows):
+        for i, E in enumerate(rows[: self.count]):
             columns = self.space.columns[i]
             own = [take(row, columns) for row in take(omega, columns)]
             A = [[dot(row, [dot(x, b) for x in own]) for b in E] for row in E]
             if compliance is not None:
                 A[0][0] = A[0][0] + entries(compliance)[i]
             blocks += ContactBlock.of(A)
-        return {"omega": stack_entries(lower(omega)), "block": stack_entries(blocks)}
+        found = {"omega": lower(omega), "block": blocks}
+        if self.solver.half_size:
+            found["half"] = self.solver.pack_half(Y)
+        return {name: stack_entries(values) for name, values in found.items()}
 
     def half_response(
         self, Y: Sequence[Sequence[Any]], place: np.ndarray, impulse: np.ndarray
@@ -238,16 +304,20 @@ class GroundContact:
         compliance: np.ndarray | None = None,
     ) -> Values:
         """For each contact its mode (0 open, 1 sticks, 2 slips), its residual, and the sum of the
-        squares of that over the steps."""
+        squares of that over the steps; residuals also of the stops."""
         lam, residual, modes = entries(impulse), [], []
         after = self.solver.velocities(place, omega, speed, lam, compliance)
         normals = entries(block)[::BLOCK_NUMBERS]
         still = self.ground.tolerance**2
-        for i, (u, mu) in enumerate(zip(after, entries(friction), strict=True)):
+        for i, (u, mu) in enumerate(zip(after, entries(friction), strict=False)):
             own = lam[3 * i : 3 * i + 3]
             residual.append(violation(own, u, mu, 1.0 / normals[i]))
             slides = less(still, u[1] * u[1] + u[2] * u[2])
             modes.append(less(0.0, own[0]) * (1.0 + slides))
+        sizes = entries(omega)
+        rows = zip(self.space.parts, self.space.columns, after, strict=True)
+        for part, (k, *_), (u, *_) in list(rows)[self.count :]:
+            residual.append(minimum(sizes[k * (k + 3) // 2] * lam[part][0], u))
         squares = [x + r * r for x, r in zip(entries(total), residual, strict=True)]
         found = {"residual": residual, "total": squares, "mode": modes}
         return {name: stack_entries(values) for name, values in found.items()}
@@ -301,6 +371,25 @@ class GroundContact:
             out.append([dot(axis, total) for axis in place.axes or self.ground.axes])
         return out
 
+    def _stop_speeds(
+        self, h: Any, q: np.ndarray | None, v: np.ndarray | None
+    ) -> tuple[list[Any], list[Any], list[Any]]:
+        """For each stop its side, S v_f + b, and S v_f."""
+        sides, speeds, moving = [], [], []
+        if self.stops is not None and q is not None and v is not None:
+            x, rates = entries(q), entries(v)
+            for k, j, *ends in zip(
+                self.stops.q, self.stops.v, *(x.tolist() for x in self.stops.range), strict=True
+            ):
+                low, high = x[k] - ends[0], ends[1] - x[k]
+                is_low = less(low, high)
+                side = 2.0 * is_low - 1.0
+                gap = choose(is_low, low, high)
+                sides.append(side)
+                moving.append(side * rates[j])
+                speeds.append(moving[-1] + _bias(gap, h, None, None))
+        return sides, speeds, moving
+
     def axes(self, poses: np.ndarray) -> np.ndarray:
         """(..., c, 3, 3): normal, tangent, tangent of each contact, in world axes."""
         found = [place.axes or self.ground.axes for place in self.geometry(poses)[0]]
@@ -309,7 +398,8 @@ class GroundContact:
 
     def forces(self, impulse: np.ndarray, axes: np.ndarray, dt: np.ndarray) -> np.ndarray:
         """The mean forces (..., c, 3) of a step in world axes, from its impulses (..., 3c)."""
-        shaped = impulse.reshape(*impulse.shape[:-1], self.count, 1, 3)
+        contacts = impulse[..., : 3 * self.count]
+        shaped = contacts.reshape(*impulse.shape[:-1], self.count, 1, 3)
         return (shaped @ axes)[..., 0, :] / dt
 
 

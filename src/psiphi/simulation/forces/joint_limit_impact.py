@@ -57,6 +57,11 @@ class JointStops:
         self.lower, self.upper = (np.clip(x[self.q], -UNBOUND, UNBOUND) for x in (lower, upper))
         self.locked = self.lower == self.upper
 
+    @property
+    def range(self) -> tuple[np.ndarray, np.ndarray]:
+        """The lower and upper limits of the coordinates that have some."""
+        return self.lower, self.upper
+
     def check_start(self, q: np.ndarray) -> None:
         """Raise an error unless the initial configurations are within the limits."""
         x = q[..., self.q]
@@ -194,10 +199,15 @@ class JointStops:
         v[..., self.v] = np.where(self.locked, 0.0, rate * (1.0 - less(side * rate, 0.0)))
         after: Values = {"V": v, "v": v}
         if stop_sum is not None and speed_before is not None:
-            force = side * impulse
-            work = 0.5 * (force * (speed_before + v[..., self.v])).sum(axis=-1, keepdims=True)
-            after["stop_sum"] = stop_sum + np.concatenate([force, work], axis=-1)
+            after["stop_sum"] = self.add_impulse(stop_sum, side * impulse, speed_before, v)
         return after
+
+    def add_impulse(
+        self, stop_sum: np.ndarray, force: np.ndarray, speed_before: np.ndarray, v: np.ndarray
+    ) -> np.ndarray:
+        """`stop_sum` with the impulses S* lambda of a step, and their work."""
+        work = 0.5 * (force * (speed_before + v[..., self.v])).sum(axis=-1, keepdims=True)
+        return stop_sum + np.concatenate([force, work], axis=-1)
 
     def _columns(self, M_inv: np.ndarray) -> np.ndarray:
         """M^-1 S* without the signs."""

@@ -56,7 +56,8 @@ def ground_step(
     h = read_dt(dt)
     check_batch("step", (q, v, tau), h, robot.parameter_arguments)
     with np.errstate(all="ignore"):
-        return _contact_step(robot, ground)(q, v, tau, np.asarray(h, dtype=float))
+        solved = _contact_step(robot, ground)(q, v, tau, np.asarray(h, dtype=float))
+    return solved.q, solved.v, solved.contacts
 
 
 def _step_of_tensors(

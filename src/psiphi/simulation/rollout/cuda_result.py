@@ -47,7 +47,7 @@ class CudaRolloutResult(MotionStates):
         runner = self._runner
         if runner.options.contacts is not None:
             raise StateError(f"rollout: {NO_CONTACT_DERIVATIVE}", ON_CPU)
-        if runner.options.stops is not None:
+        if runner.options.all_stops is not None:
             raise StateError(f"rollout: {NO_DERIVATIVE}", 'use limits="ignore"')
         if names := runner.rollout_input.losses.parameter_slices(runner.plant.robot):
             raise StateError(

@@ -43,7 +43,7 @@ from psiphi.simulation.contact.contact_modes import (
     impulse_change,
     mode_sizes,
 )
-from psiphi.simulation.contact.contact_space import gram
+from psiphi.simulation.contact.contact_space import StepPlaces, gram
 from psiphi.simulation.contact.ground_contact import GroundContact
 from psiphi.simulation.control.control_law import Values
 from psiphi.simulation.integration.integrators import CONTACTS
@@ -259,7 +259,7 @@ class _SolvedStep:
         poses = (code.on(**self.given)["T"] for code in self.dynamics.poses)
         self.poses = np.array([x for T in poses for x in T])
         found, _ = contacts.contact.geometry(self.poses)
-        self.place = np.array(contacts.contact.space.pack(found))
+        self.place = np.array(contacts.contact.space.pack(StepPlaces(found, [])))
 
     @property
     def free_velocity(self) -> np.ndarray:

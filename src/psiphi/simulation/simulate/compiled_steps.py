@@ -110,7 +110,7 @@ class CompiledRun(SimulationRun):
     def _run(self, q: np.ndarray, v: np.ndarray) -> None:
         options = self.torque_input.options(self.plant, self.method, self.field.hold, self.stops)
         # the kernel of `contact_step`, if there is no law
-        has_contacts, has_stops = options.contacts is not None, options.stops is not None
+        has_contacts, has_stops = options.contacts is not None, options.all_stops is not None
         options = replace(options, records_contacts=has_contacts, records_stops=has_stops)
         self.runner = runner = FallbackRunner(
             self.plant, self.torque_input, options, self.dt, self.batch

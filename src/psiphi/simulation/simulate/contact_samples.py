@@ -16,8 +16,8 @@ def contact_arrays(
     """The arrays of a trajectory that the contacts decide, at samples (..., n): those of the step
     that follows each sample. a is the change of v in that step by its duration."""
     with np.errstate(all="ignore"):
-        _, after, state = step(q, v, tau, np.array(dt), samples=True)
-        a = (after - v) / dt
+        solved = step(q, v, tau, np.array(dt), samples=True)
+        a, state = (solved.v - v) / dt, solved.contacts
     return {"a": a, "forces": state.forces, "gaps": state.gaps, "modes": state.modes}
 
 
@@ -27,10 +27,11 @@ def contact_events(
     """Contacts that are made or lost, begin to slide or to hold, and those that were not solved.
 
     The time is that of the first sample in the new mode; `value` is the normal force in N, or of
-    contacts that were not solved the residual in m/s (..., n, c). `rows` has the samples.
+    contacts and joint stops that were not solved the residual in m/s (..., n, c). `rows` has the
+    samples.
     """
     contacts, t = step.contacts, rows["t"]
-    modes, names = rows["modes"].astype(int), contacts.names
+    modes, names = rows["modes"].astype(int), contacts.residual_names
     with np.errstate(invalid="ignore"):
         normal = (rows["forces"] * step.axes(rows["q"], samples=True)[..., 0, :]).sum(axis=-1)
     old, new = modes[..., :-1, :], modes[..., 1:, :]

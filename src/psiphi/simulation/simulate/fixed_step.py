@@ -51,9 +51,11 @@ class FixedStepRun(RecordedRun):
         with np.errstate(all="ignore"):
             if self.contact_step is not None:
                 tau = self.field.pushed(t, q, self.field.tau)
-                q, v, state = self.contact_step(q, v, tau, np.array(self.dt))
-                self.squares = self.squares + state.residual**2
-                return q, v
+                solved = self.contact_step(q, v, tau, np.array(self.dt))
+                self.squares = self.squares + solved.residual**2
+                if self.contact_step.contacts.stops is not None:
+                    self.stop_sum = self.stop_sum + solved.stops
+                return solved.q, solved.v
             before, m = v, self.plant.manifold
             q, v = advance(self.method, m, self.field, t, q, v, self.dt, first)
             if self.stops is not None:
@@ -66,7 +68,7 @@ class FixedStepRun(RecordedRun):
         super().sample(t, q, v, sampled)
         self.stop_sums.append(self.stop_sum)
         if self.contact_step is not None:
-            shape = (*self.batch, self.contact_step.contacts.count)
+            shape = (*self.batch, self.contact_step.contacts.residual_count)
             self.residuals.append(np.broadcast_to(np.sqrt(self.squares), shape))
             self.squares = 0.0
 

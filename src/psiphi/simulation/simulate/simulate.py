@@ -341,7 +341,7 @@ def read_start(
     one_of("limits", limits, LIMITS, '"ignore" is the default')
     if method != CONTACT_METHOD:
         one_of("method", method, (*METHODS, *adaptive_step.METHODS))
-    if limits == "block" and method not in METHODS:
+    if limits == "block" and method not in FIXED_STEP_METHODS:
         raise StateError(
             f'limits="block" does not work with {method}',
             f'use {", ".join(METHODS)}, or limits="stop"',

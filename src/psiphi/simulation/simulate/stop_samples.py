@@ -24,8 +24,10 @@ def stop_arrays(
     forces[..., stops.v] = np.divide(impulses, h, out=np.zeros_like(impulses), where=h > 0.0)
     forces[ended] = np.nan
     work = np.where(ended, np.nan, sums[..., -1])
-    a = _rest_accelerations(stops, plant, rows)
-    return {"a": a, "stop_forces": forces, "stop_work": work}
+    found = {"stop_forces": forces, "stop_work": work}
+    if "a" in rows:  # not that of a step with contacts
+        found["a"] = _rest_accelerations(stops, plant, rows)
+    return found
 
 
 def _rest_accelerations(stops: JointStops, plant: Plant, rows: dict[str, np.ndarray]) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from psiphi_bench.row import BenchmarkRow
 from psiphi_bench.rows_of import (
     closed_chains,
+    contacts,
     correctness,
     diagonal_form,
     fresh_process,
@@ -297,5 +298,20 @@ ROWS = (  # rows that take minutes are last
     ),
     BenchmarkRow(
         "agreement-nu", "accelerations from nu and xi", 1e-10, "", diagonal_form.agreement
+    ),
+    BenchmarkRow(
+        "contacts",
+        "a step on a ground, ratio to mujoco.rollout",
+        8,
+        "x",
+        contacts.rollouts,
+        at_least=True,
+    ),
+    BenchmarkRow(
+        "contacts-solved",
+        "steps on a ground that are not solved",
+        0.1,
+        "%",
+        contacts.unsolved,
     ),
 )

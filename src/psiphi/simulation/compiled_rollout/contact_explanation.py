@@ -91,7 +91,9 @@ def _solver(contact: GroundContact) -> str:
     if solver.uses_newton:
         unknowns = f"{solver.space.size} unknowns"
         if solver.by_joints:
-            unknowns = f"one sweep over the {contact.robot.name}'s joints a step"
+            unknowns = (
+                "each step is a sweep over the joints, M + J* K J = H phi (M + B K B*) phi* H*"
+            )
         why = "contacts share a link" if solver.space.has_patches else "joints stop"
         return f"Newton's method for all contacts, and sweeps, because {why}: {unknowns}"
     if solver.space.has_patches:

@@ -9,7 +9,7 @@ first relative to the second. Each contact obeys the laws of Signorini and
 Coulomb (`cone_solver.py`) with c_n + b in place of c_n:
 
     gap > 0     b = gap / h: the point may come down to the ground, not below
-    gap < 0     b = max(0.2 gap / h, -1 m/s): the depth shrinks by a fifth per step
+    gap < 0     b = max(0.2 gap / h, -0.1 m/s): the depth shrinks by a fifth per step
     impact      b = e c-, if the point would pass the ground and arrives faster than 1 cm/s
     compliant   b = k gap / (h k + d) for gap < 0, and c_n + R lambda_n + b with
                 R = 1 / (h (h k + d)): exactly implicit Euler for a spring k and a damper d
@@ -58,7 +58,7 @@ from psiphi.simulation.control.control_law import Values
 from psiphi.simulation.forces.joint_limit_impact import JointStops
 
 CORRECTION = 0.2  # the share of a depth that one step undoes
-CORRECTION_SPEED = 1.0  # m/s, at most
+CORRECTION_SPEED = 0.1  # m/s, at most
 IMPACT_SPEED = 0.01  # m/s, above which a contact rebounds
 MAX_CONTACTS = 64
 

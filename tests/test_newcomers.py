@@ -1,5 +1,5 @@
-"""Five people's first afternoon, each written from the docs alone: no dead end, and every number is
-checked."""
+"""First afternoons of several people, each written from the docs alone: no dead end, and every
+number is checked."""
 
 import warnings
 
@@ -237,6 +237,85 @@ def test_somebody_who_balances_a_pole():
     for compiled in (True, False):
         still = pp.simulate(robot, tau=lambda t, q, v: 0.0, compiled=compiled, **own)
         np.testing.assert_allclose(still.q, pp.simulate(robot, **own).q, rtol=1e-12, atol=1e-15)
+
+
+def test_a_researcher_of_legged_robots(tmp_path):
+    """Does a standing quadruped survive a shove? Which feet slide, and do steps of a learning loop
+    give the same motion?"""
+    robot, ground = pp.load("anymal_c"), pp.Ground(friction=0.8)
+    signs = {"LF": 1, "RF": 1, "LH": -1, "RH": -1}
+    bent = {f"{leg}_HFE": 0.4 * sign for leg, sign in signs.items()}
+    bent |= {f"{leg}_KFE": -0.8 * sign for leg, sign in signs.items()}
+    q = robot.on_ground(robot.with_posture("stand", bent).postures["stand"], ground)
+    stand = pp.PD(robot, q, kp=300.0, kd=8.0)
+    run = dict(tau=stand, dt=2e-3, contacts=ground)
+    still = pp.simulate(robot, q, duration=1.0, **run)
+    weight = 9.81 * robot.mass
+    np.testing.assert_allclose(still.forces[-1].sum(axis=0), [0, 0, weight], atol=1.0)
+    assert (still.modes[-1] == 1).all() and abs(still.gaps[-1]).max() < 1e-6
+
+    def shove(t):  # 100 N to the left, for a tenth of a second
+        return [0, 0, 0, 0, 100.0 if t < 0.1 else 0.0, 0]
+
+    q, v = still.final.q, still.final.v
+    pushed = pp.simulate(robot, q, v, duration=0.2, f_ext={"base": shove}, **run)
+    moved = robot.center_of_mass(pushed.final.q) - robot.center_of_mass(q)
+    assert moved[1] > 1e-3 and abs(moved[2]) < 0.05  # it leans, and stands
+    during = pushed.forces[10].sum(axis=0)
+    assert during[1] < -10.0  # the feet hold against the shove
+    rows, at = [], (q, v)
+    for k in range(5):
+        *at, _ = robot.step(*at, stand(k * 2e-3, *at), 2e-3, contacts=ground)
+        rows.append(at[0])
+    free = pp.rollout(robot, q, v, steps=5, **run)
+    np.testing.assert_allclose(rows, free.q[1:], rtol=0, atol=1e-9)
+    assert pushed.html(tmp_path / "shove.html").stat().st_size > 10_000
+
+
+def test_somebody_with_a_messy_file(tmp_path, capsys):
+    """A file of an old exporter: all faults at once, repairs that need no guess, and a robot."""
+    from psiphi.apps.cli import main as cli
+
+    inertial = """<inertial><origin xyz="0 0 0.2"/><mass value="{}"/><inertia ixx="{}" iyy="0.02"
+    izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial>"""
+    joint = """<joint name="{}" type="{}"><origin xyz="0 0 0.4" rpy="{}"/><parent link="{}"/>
+    <child link="{}"/><axis xyz="0 1 0"/>
+    <limit lower="{}" upper="{}" effort="{}" velocity="2"/></joint>"""
+    text = "".join(
+        (
+            '<robot name="old"><link name="base"/>',
+            f'<link name="upper">{inertial.format(2, -0.2)}<visual><geometry>'
+            '<mesh filename="package://lost/upper.stl"/></geometry></visual></link>',
+            f'<link name="lower">{inertial.format("1,5", 0.02)}</link>',
+            f'<link name="finger">{inertial.format(0.1, 0.02)}</link>',
+            joint.format("shoulder", "revolute", "0 0 0", "base", "upper", 2, -2, 0),
+            joint.format("elbow", "revolut", "0 90 0", "upper", "lower", -90, 90, 10),
+            joint.format("grip", "revolute", "0 0 0", "lowr", "finger", -1, 1, 5),
+            "</robot>",
+        )
+    ).replace("<link", "\n<link")
+    file = tmp_path / "old.urdf"
+    file.write_text(text, encoding="utf-8")
+    assert cli.main(["check", str(file)]) == 1
+    told = capsys.readouterr().out
+    for words in ("5 faults", "principal moments -0.2", "decimal point", "'revolute'", "'lower'"):
+        assert words in told
+    for words in ("lower limit 2 is above upper limit -2", "upper.stl", "effort limit 0"):
+        assert words in told
+    corrected = (
+        text.replace("1,5", "1.5").replace('"revolut"', '"revolute"').replace("lowr", "lower")
+    )
+    file.write_text(corrected, encoding="utf-8")
+    with pytest.warns(pp.ModelWarning, match=r"(?s)in degrees.*repaired") as caught:
+        robot = pp.load(file, repair=("inertia", "limits"), lock="grip")
+    assert len(caught) == 1 and robot.nv == 2
+    assert robot.lower[robot.select("shoulder")].tolist() == [-2.0]
+    assert any("upper.stl" in line for line in robot.report)
+    file.write_text(corrected.replace("0 90 0", "0 1.5708 0"), encoding="utf-8")
+    with pytest.warns(pp.ModelWarning, match="repaired"):
+        robot = pp.load(file, repair="all", lock="grip")
+    motion = pp.simulate(robot, robot.neutral(), duration=0.1)
+    assert motion.drift < 1e-6 and motion.html(tmp_path / "old.html").is_file()
 
 
 def test_what_newcomers_give():

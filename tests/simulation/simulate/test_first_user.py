@@ -17,7 +17,7 @@ ADAPTIVE = ["DOP853", "RK23", "LSODA", "Radau", "BDF"]
     ("options", "why"),
     [
         (dict(events=3), "events is 3, expected a list"),
-        (dict(events={"none": lambda t, q, v: None}), "returned object"),
+        (dict(events={"none": lambda t, q, v: None}), "returned None, expected a real number"),
         (dict(stop=3), "stop is 3, expected a list.*True, False"),
         (dict(stop=None), "stop is None"),
         (dict(stop=[1, "a"]), "stop holds 1"),
@@ -32,7 +32,7 @@ ADAPTIVE = ["DOP853", "RK23", "LSODA", "Radau", "BDF"]
         (dict(method="dop853"), "did you mean 'DOP853'"),
         (dict(duration=1e15), "need .* of memory"),
         (dict(tau=pp.PD(pp.load("pelican"), np.zeros(2), 1, 1)), "made for pelican"),
-        (dict(tau=lambda t, q: q), "tau and events are functions of"),
+        (dict(tau=lambda t, q: q), "tau, events and progress are functions of"),
     ],
 )
 def test_wrong_options_are_refused(options, why):

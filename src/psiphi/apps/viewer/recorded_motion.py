@@ -136,10 +136,10 @@ def joint_tour(model: Model) -> tuple[np.ndarray, np.ndarray]:
         for i, slides in zip(joint.coordinates, joint.row.slides, strict=False):
             v = np.zeros((n, model.nv))
             v[:, i] = swing * _swing_amplitude(joint, slides, home)
-            for share in SWING_SHARES:
-                q = _integrated(model, home, share * v)
-                if not _goes_below(model, home, q):
-                    break
+            tries = (_integrated(model, home, share * v) for share in SWING_SHARES)
+            q = next(tries)
+            while _goes_below(model, home, q) and (smaller := next(tries, None)) is not None:
+                q = smaller
             qs.append(q)
     q = np.concatenate([*qs, home[None]]) if qs else home[None]
     return np.arange(len(q)) / CONFIGURATION_RATE, q

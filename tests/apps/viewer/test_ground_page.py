@@ -14,15 +14,18 @@ from psiphi import scenes, viewer
 from psiphi._util.errors import StateError
 from psiphi.apps.viewer.live import live_page
 from psiphi.apps.viewer.scene import scene
+from psiphi.compiler.tape.ops import Op
+from psiphi.compiler.tape.tape_evaluation import OP_FUNCTIONS
 from tests.apps.viewer.browser import SPOT, differing, page, picture, show
 from tests.apps.viewer.contrast import pale
+from tests.backends.block_interpreter import BlockInterpreter
 
 NODE = shutil.which("node")
 RUN = """
 import { readFileSync } from "node:fs";
 const { code, places, given, steps, every } = JSON.parse(readFileSync(process.argv[2]));
 const bytes = Uint8Array.from(atob(code), (c) => c.charCodeAt(0));
-const { instance } = await WebAssembly.instantiate(bytes, { m: { sin: Math.sin, cos: Math.cos } });
+const { instance } = await WebAssembly.instantiate(bytes, { m: MATH });
 const { begin, step, look, memory } = instance.exports, F = {};
 for (const [name, [at, size]] of Object.entries(places)) {
   F[name] = new Float64Array(memory.buffer, at, size);
@@ -34,6 +37,15 @@ const all = [now()];
 for (let i = 1; i <= steps; i++) { step(); if (i % every === 0) { look(); all.push(now()); } }
 console.log(JSON.stringify(all));
 """
+# sine and cosine in steps that round equally in all languages
+SERIES = (
+    "{ sin: (x) => x * (1 - x * x * (1 / 6 - x * x / 120)), "
+    "cos: (x) => 1 - x * x * (0.5 - x * x / 24) }"
+)
+SAME_SERIES = {
+    Op.SIN: lambda x: x * (1 - x * x * (1 / 6 - x * x / 120)),
+    Op.COS: lambda x: 1 - x * x * (0.5 - x * x / 24),
+}
 
 
 def crate():
@@ -98,10 +110,10 @@ CASES = {  # robot, ground, base velocity, gains of the motors, steps
 LOADS = {"a hopper with a load on a soft ground": ("trunk", 1.5)}  # frame, kg
 
 
-def run_in_node(folder, live, given, steps, every=1):
+def run_in_node(folder, live, given, steps, every=1, math="Math"):
     """The values of all places before the first step, and after each (or some) of them."""
     script, data = folder / "run.mjs", folder / "run.json"
-    script.write_text(RUN, encoding="utf-8")
+    script.write_text(RUN.replace("MATH", math), encoding="utf-8")
     given = {name: np.asarray(x, dtype=float).tolist() for name, x in given.items()}
     job = {"code": live["code"], "places": live["places"], "given": given}
     job |= {"steps": steps, "every": every}
@@ -167,6 +179,35 @@ def test_a_step_in_the_page_is_a_step_of_the_library(tmp_path, case):
     points = found["touching_points"].reshape(steps + 1, -1, 3)[:-1]
     gaps = points @ np.array(ground.axes[0]) - ground.height
     np.testing.assert_allclose(gaps, motion.gaps[:, 0], atol=1e-11)
+
+
+@pytest.mark.skipif(NODE is None, reason="Node.js is not installed")
+def test_the_emitted_step_is_the_program_to_the_last_bit(tmp_path):
+    """With equal sines and cosines, WebAssembly and the interpreter of the blocks give the same
+    bits in all places: of the crate (Newton's method), while it is pulled."""
+    make, ground, speed, _ = CASES["a crate slides down a slope and rebounds"]
+    robot = make()
+    q = turned(robot, ground)
+    alive = live_page.read_live_page(robot, q, speed, contacts=ground)
+    live, program = live_page.live_data(alive, scene(robot, q=q)), alive.program
+    given = {"q": q, "v": np.array(speed), "h": [alive.h], "home": q, "mobility": live["mobility"]}
+    given |= {"gravity_scale": [1.0], "pulled": [1.0], "pull_stiffness": [200.0]}
+    given |= {"pull_target": [0.3, 0.2, 0.4], **live["ground"]["numbers"]}
+    steps = 25
+    found = run_in_node(tmp_path, live, given, steps, math=SERIES)
+    values = {name: np.zeros(size) for name, size in program.frame.sizes.items()}
+    for name, x in given.items():
+        values[name][:] = x
+    functions = OP_FUNCTIONS | SAME_SERIES
+    loops, conditions = program.loops.values(), program.conditions
+    interpreter = BlockInterpreter(program.blocks, loops, conditions, functions)
+    interpreter.run(program.entries["begin"], values)
+    for i in range(steps + 1):
+        interpreter.run(program.entries["step"] if i else (), values)
+        interpreter.run(program.entries["look"], values)
+        for name, x in found.items():
+            np.testing.assert_array_equal(x[i], values[name], f"{name} after step {i}")
+    assert len(set(found["contact.mode"].max(axis=-1))) > 1, "it touches and leaves the ground"
 
 
 def test_what_does_not_run_in_a_page():

@@ -11,9 +11,9 @@ import pytest
 from psiphi.backends.wasm.wasm_module import NUMBER_TYPES, blocks_binary
 from psiphi.compiler.ir.block_frame import BlockFrame
 from psiphi.compiler.ir.loop_nodes import Repeat
-from psiphi.compiler.tape.tape_evaluation import evaluate
 from psiphi.model.spatial.branch_free import choose, less
 from psiphi.simulation.compiled_rollout.step_blocks import trace
+from tests.backends.block_interpreter import BlockInterpreter
 
 NODE = shutil.which("node")
 RUN = """  // NaN is null in JSON
@@ -46,6 +46,7 @@ BLOCKS = {
     ),
     "end": trace("end", {"x": 1}, lambda x: {"last": [x[0] * x[0]]}),
 }
+CONDITIONS = {"refine": "third"}
 LIMIT = 5
 STARTS = [[x, 0.75, -0.5] for x in (0.25, 0.5, 0.75, 3.0, 17.0, 1e9, np.nan)]
 
@@ -56,31 +57,10 @@ def repeat(limit, after):
     )
 
 
-def run_block(name, values):
-    """A block in Python: reads all inputs, then writes all outputs."""
-    code = BLOCKS[name]
-    names = [arg.name for arg in code.program.inputs]
-    given = lambda place, i: values[names[int(place)]][i]  # noqa: E731
-    found = evaluate(code.tape, [node for *_, node in code.stores], given)
-    for (number, index, _), x in zip(code.stores, found, strict=True):
-        values[code.program.outputs[number].name][index] = float(x)
-
-
 def expected(frame, start, loop):
     values = {name: np.zeros(size) for name, size in frame.sizes.items()}
     values["x"][0], values["y"][:] = start[0], start[1:]
-    run_block("test", values)
-    if values["when"][0] != 0.0:
-        run_block("before", values)
-        for _ in range(loop.limit):
-            for name in loop.body:
-                if name != "refine" or values["third"][0] != 0.0:
-                    run_block(name, values)
-            if not values["done"][0] < 1.0:
-                break
-        if loop.after:
-            run_block(loop.after, values)
-    run_block("end", values)
+    BlockInterpreter(frame.named, [loop], CONDITIONS).run(("loop", "end"), values)
     return values
 
 
@@ -95,7 +75,7 @@ def test_a_loop_with_a_condition_is_that_of_python(tmp_path, char, limit, after)
         repeat(limit, after),
     )
     code = blocks_binary(
-        frame, {"run": ("loop", "end")}, char, repeats=(loop,), conditions={"refine": "third"}
+        frame, {"run": ("loop", "end")}, char, repeats=(loop,), conditions=CONDITIONS
     )
     starts, places = [], frame.places
     for start in STARTS:

@@ -234,6 +234,7 @@ EMBEDDED = {
     "index": ["panda"],
     "closed": ["two_arms", "four_bar"],
     "diagonalised": ["puma560"],
+    "ground": ["anymal_c"],
     "live": ["iiwa14"],
 }
 
@@ -269,16 +270,16 @@ def test_words_of_the_site_stand_out(site):
 
 
 def test_every_live_page_is_pulled_in_real_time(site):
-    """By the mouse, in Chromium: a link moves, and a step of a millisecond takes far less."""
+    """By the mouse, in Chromium: a link moves, and a step takes far less time than it simulates."""
     pull = program("benchmarks/pulled_pages.py").pull
     with browser(420, 300) as opened:
         for path in sorted((site / "live").glob("*.html")):
-            step, _, moved, _ = pull(opened, path, seconds=0.1)
+            _, share, _, moved, _ = pull(opened, path, seconds=0.1)
             if moved <= 1e-4:  # a busy machine drew few pictures in so short a time
-                step, _, moved, _ = pull(opened, path, seconds=3.0)
-            assert step < 500.0 and moved > 1e-4 and not opened.complaints, (
+                _, share, _, moved, _ = pull(opened, path, seconds=3.0)
+            assert share < 0.5 and moved > 1e-4 and not opened.complaints, (
                 path.stem,
-                step,
+                share,
                 moved,
                 opened.complaints,
             )

@@ -39,6 +39,7 @@ function made() {
   const targets = document.querySelector("#targets .rows");
   for (const j of L.joints) j.slider = slider(targets, { name: j.name, low: j.low, high: j.high, value: j.q === null ? 0 : L.start.q[j.q], unit: j.unit }, aim);
   if (!L.joints.length) $("targets").hidden = true;
+  if (!L.motors.some(x => x)) for (const id of ["modes", "law"]) $(id).style.display = "none";
   document.querySelectorAll("#modes input").forEach(x => x.addEventListener("change", controls));
 }
 const mode = () => document.querySelector("#modes input:checked").value;
@@ -175,8 +176,8 @@ function follow() {  // the camera follows a floating robot
   if (!L.floats) return;
   const here = origin(bodies[0]);
   if (anchor) {
-    const moved = sub(here, anchor);
-    if (G) moved[2] *= 0.2;  // a fall is seen
+    let moved = sub(here, anchor);
+    if (G) { const n = turnedUp(G.normal); moved = add(moved, n, -0.8 * dot(n, moved)); }  // a fall is seen
     camera.at = add(camera.at, moved); focus = add(focus, moved);
   }
   anchor = here;

@@ -384,4 +384,8 @@ def test_it_fits_a_phone(opened, dog):
     opened.wait_for_function("psiphi.drawn > 1.9")
     assert opened.evaluate("document.documentElement.scrollWidth") <= 390
     assert len(legend(opened)) == 4 and pale(opened) == []
+    box = opened.locator("#legend").bounding_box()
+    middle = [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
+    found = opened.evaluate("([x, y]) => document.elementFromPoint(x, y).id", middle)
+    assert found == "view", "the legend does not keep pointers from the robot"
     opened.set_viewport_size(size)

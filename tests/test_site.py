@@ -129,7 +129,10 @@ WORDS = {  # of users, and the page that answers
     "ground": "ground",
     "legged": "ground",
     "quadruped": "ground",
-    "gymnasium": "ground",
+    "gymnasium": "environments",
+    "reinforcement learning": "environments",
+    "rsl_rl": "environments",
+    "skrl": "environments",
     "acados": "libraries",
 }
 

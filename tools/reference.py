@@ -62,6 +62,7 @@ GROUPS = {  # heading -> public names, in the order of the page
     "Inverse kinematics and paths": ("reach", "IKResult", "path", "TimedPath"),
     "Motion": ("simulate", "rollout", "Trajectory", "study", "Study", "viewer"),
     "Sensors": ("IMU", "JointTorque", "ContactForce"),
+    "Reinforcement learning": ("environment", "Environment"),
     "Control": (
         "PD",
         "ComputedTorque",
@@ -112,6 +113,8 @@ motion = pp.simulate(robot, q, duration=0.1)
 layout = pp.interop.pinocchio(robot)
 estimate = pp.estimation.of(robot, q, v)
 q3, v3, a3 = np.random.default_rng(0).standard_normal((3, 50, 2))
+env = pp.environment(pp.load("acrobot"), observations=["q", "v"], rewards={"alive": 1.0})
+state, seen = env.reset(3)
 found = pp.identify(acrobot := pp.load("acrobot"), q3, v3, a3, acrobot.inverse_dynamics(q3, v3, a3))
 """
 HOLDERS = {
@@ -122,6 +125,7 @@ HOLDERS = {
     "Expression": "s.mass",
 }
 HOLDERS |= {
+    "Environment": "env",
     "Identification": "found",
     "FreeRobot": "light",
     "interop.Layout": "layout",
@@ -194,6 +198,15 @@ EXAMPLES = {  # for names whose example cannot be built from the argument names
         "qs, vs, accelerations = "
         "pp.path(robot, [q, q + 0.5], acceleration=10.0).along(np.linspace(0, 1, 5))"
     ),
+    "pp.Environment": "isinstance(env, pp.Environment)",
+    "Environment.reset": "state, seen = env.reset(3, seed=0)",
+    "Environment.begin": "state, seen = env.begin(state, np.array([True, False, False]))",
+    "Environment.step": "state, result = env.step(state, np.zeros((3, 2)))",
+    "Environment.episode": "env.episode(lambda seen: np.zeros(2), steps=5).rewards",
+    "Environment.vector": "make = env.vector  # make(8) needs gymnasium",
+    "Environment.single": "make = env.single  # make() needs gymnasium",
+    "Environment.torch": "make = env.torch  # make(8) needs torch",
+    "Environment.jax": "make = env.jax  # make() needs JAX",
     "pp.Study": (
         'pp.study(acrobot, motions=3, duration=0.01, vary={"mass": {"choice": [1.0, 2.0]}})'
         ".final.q.shape"

@@ -163,6 +163,34 @@ def test_an_episode_is_the_same_alone_and_in_any_batch():
     assert np.abs(other_seed["q"] - env.reset(count, seed=4)[0]["q"]).max() > 0.1
 
 
+def test_an_episode_is_recorded_alone(tmp_path):
+    """The second episode of environment 8, run in a batch and alone, and its page."""
+    env = cart_pole(random=True)
+    policy = lambda seen: np.clip(-3.0 * seen[1:2] - seen[3:], -1.0, 1.0)  # noqa: E731
+    state, _ = env.reset(N, seed=6)
+    seen, rows = env.reset(N, seed=6)[1]["policy"], []
+    while state["env.counter"][8, 1] < 2:
+        action = np.array([policy(x) for x in seen])
+        if state["env.counter"][8, 1] == 1:
+            rows.append((state["q"][8], seen[8], action[8]))
+        state, result = env.step(state, action, "same_step")
+        seen = result.observations["policy"]
+    found = env.episode(policy, number=8, episode=1, seed=6)
+    assert len(found.rewards) == len(rows) > 5 and found.terminated != found.truncated
+    for k, (q, x, action) in enumerate(rows):
+        np.testing.assert_array_equal(found.motion.q[k], q)
+        np.testing.assert_array_equal(found.observations["policy"][k], x)
+        np.testing.assert_array_equal(found.actions[k], action)
+    assert found.motion.t[-1] == pytest.approx(0.02 * len(rows))
+    found.motion.html(tmp_path / "episode.html")
+    assert "hinge" in (tmp_path / "episode.html").read_text(encoding="utf-8")
+    walk = anymal().episode(lambda seen: np.zeros(12), number=3, steps=4)
+    assert walk.motion.info["ground"]["normal"] == [0.0, 0.0, 1.0] and len(walk.motion) == 5
+    for wrong, words in ((None, "policy is None"), (lambda seen: seen, "expected 1 numbers")):
+        with pytest.raises(pp.StateError, match=words):
+            env.episode(wrong)
+
+
 @pytest.mark.parametrize("mode", ["same_step", "next_step"])
 def test_autoreset_is_a_reset_by_hand(mode):
     """A random environment in each mode, against steps without autoreset and `env.begin`."""

@@ -5,14 +5,13 @@ In: a robot, a ground, an actuation, and terms: observations, rewards, terminati
 
     environment.py          `pp.environment` and `Environment`: pure functions on batches of states
     environment_input.py    The arguments of `pp.environment`, read and checked
-    term_state.py           What a term reads: the state of one environment
-    term_words.py           Terms that have a name
-    term_trace.py           Terms as code: functions that run once, on tape expressions
+    terms/                  Observations, rewards, terminations: words and traced functions
     state_resets.py         The state at the start of an episode
     randomization.py        Numbers of the robot, controller and ground of an episode
     step_events.py          New commands, pushes, the delay of actions
     environment_program.py  The blocks of a control step, and their order
     environment_kernel.py   Compiles and runs a control step
+    episode.py              One episode, run alone and recorded
     environment_function.py Steps of torch and JAX arrays; pure functions of JAX
     torch_env.py            Tensors, in the conventions of Isaac Lab, skrl and rsl_rl
     vector_env.py           `gymnasium.vector.VectorEnv` and `gymnasium.Env`

@@ -32,8 +32,9 @@ from psiphi.apps.environments.environment_program import (
     final,
     observed,
 )
+from psiphi.apps.environments.episode import Episode, run_episode
 from psiphi.apps.environments.state_resets import seed_words
-from psiphi.apps.environments.term_state import COUNTER, EPISODE, KEY
+from psiphi.apps.environments.terms.term_state import COUNTER, EPISODE, KEY
 from psiphi.apps.environments.torch_env import TorchEnvironment
 from psiphi.model.contact.ground import Ground
 from psiphi.robot.robot import Robot
@@ -210,7 +211,8 @@ class Environment:
 
     @property
     def robot(self) -> Robot:
-        return self.given.robot
+        """The robot, with its nominal numbers."""
+        return self.given.randomization.original
 
     @property
     def step_time(self) -> float:
@@ -309,7 +311,7 @@ class Environment:
         return new, self.result(kernel, out)
 
     def read_actions(self, action: object, count: int) -> np.ndarray:
-        """Actions (n, action_size) as floats; they need not be finite."""
+        """(Internal use only) Actions (n, action_size) as floats; they need not be finite."""
         array, fault = read_array(action, None)
         if fault or array.shape != (count, self.action_size):
             got = fault or f"has shape {array.shape}"
@@ -320,16 +322,16 @@ class Environment:
         return np.ascontiguousarray(array, dtype=float)
 
     def result(self, kernel: EnvironmentKernel, out: Arrays) -> StepResult:
-        """The results in the output arrays of a kernel."""
+        """(Internal use only) The results in the output arrays of a kernel."""
         self.check_rewards(out)
         return self.arrays_result(out)
 
     def observations_of(self, out: Mapping[str, Any]) -> dict[str, Any]:
-        """The observations in outputs, by group."""
+        """(Internal use only) The observations in outputs, by group."""
         return {name: out[observed(name)] for name in self.given.groups}
 
     def arrays_result(self, out: Mapping[str, Any]) -> StepResult:
-        """The results in the outputs of a step, arrays (..., size) of any library."""
+        """(Internal use only) The results in the outputs of a step, arrays of any library."""
         finals = {name: out[final(name)] for name in self.given.groups if final(name) in out}
         terms = {name: out[REWARD_TERMS][..., i] for i, name in enumerate(self.reward_names)}
         reward = out[REWARD][..., 0]
@@ -346,7 +348,7 @@ class Environment:
         )
 
     def check_rewards(self, out: Arrays) -> None:
-        """Raise an error if a reward is not a number."""
+        """(Internal use only) Raise an error if a reward is not a number."""
         if np.isfinite(out[REWARD]).all():
             return
         terms = out[REWARD_TERMS]
@@ -373,9 +375,21 @@ class Environment:
                 raise StateError(cause, f"expected {(count, size)}")
         return count
 
-    def number(self, state: State) -> np.ndarray:
-        """The environment, episode and step (n, 3) of states."""
-        return state[COUNTER].astype(int)
+    def episode(
+        self,
+        policy: Callable[[Any], Any],
+        number: int = 0,
+        episode: int = 0,
+        seed: int = 0,
+        steps: int = 1000,
+    ) -> Episode:
+        """Episode `episode` of environment `number`, run alone for at most `steps` control steps:
+        the start and the random numbers that it has in any batch with this seed. `policy` takes
+        the observations of the group "policy" (size,) and returns an action.
+
+        `.motion` is a `pp.Trajectory`: `env.episode(policy).motion.html("episode.html")`.
+        """
+        return run_episode(self, policy, number, episode, seed, steps)
 
     # -- other libraries ---------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from psiphi._util.extras import import_optional
 from psiphi._util.text import shown
 from psiphi._util.validate import array_library, batch_axes
 from psiphi.apps.environments.environment_program import RESET, RESETTING
-from psiphi.apps.environments.term_state import COUNTER, EPISODE, KEY
+from psiphi.apps.environments.terms.term_state import COUNTER, EPISODE, KEY
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.functions.arrays.array_dispatch import dispatch
 from psiphi.functions.arrays.function_registry import register

@@ -23,9 +23,9 @@ from psiphi._util.validate import (
 from psiphi.apps.environments.randomization import Randomization, read_randomization
 from psiphi.apps.environments.state_resets import Resets, read_resets, sampled
 from psiphi.apps.environments.step_events import Events, read_events
-from psiphi.apps.environments.term_state import TermSetup, TermState
-from psiphi.apps.environments.term_trace import TermTrace, term_name
-from psiphi.apps.environments.term_words import OBSERVATIONS, REWARDS, TERMINATIONS
+from psiphi.apps.environments.terms.term_state import TermSetup, TermState
+from psiphi.apps.environments.terms.term_trace import TermTrace, term_name
+from psiphi.apps.environments.terms.term_words import OBSERVATIONS, REWARDS, TERMINATIONS
 from psiphi.apps.studies.distributions import Distribution, as_distribution
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.model.contact.ground import Ground

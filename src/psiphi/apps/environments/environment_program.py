@@ -25,7 +25,7 @@ import numpy as np
 from psiphi.apps.environments.environment_input import EnvironmentInput
 from psiphi.apps.environments.state_resets import NEW
 from psiphi.apps.environments.step_events import COMMAND_DUE, EVENT, PUSH_DUE, TIMERS
-from psiphi.apps.environments.term_state import (
+from psiphi.apps.environments.terms.term_state import (
     ACTION,
     COMMAND,
     COUNTER,
@@ -35,7 +35,7 @@ from psiphi.apps.environments.term_state import (
     PREVIOUS,
     STEP,
 )
-from psiphi.apps.environments.term_trace import NUMBERS, TermTrace, traced_twice
+from psiphi.apps.environments.terms.term_trace import NUMBERS, TermTrace, traced_twice
 from psiphi.compiler.ir.block_frame import BlockFrame, Code, NamedBlocks
 from psiphi.compiler.ir.lane_blocks import DRAWS, RandomNumbers, Selection
 from psiphi.compiler.ir.loop_nodes import Rollout
@@ -452,7 +452,7 @@ def _rule(name: str, sizes: Mapping[str, int], rule: Callable[[dict], Mapping]) 
 def _places(block: str) -> dict[str, str]:
     """{argument: place} of a block with arguments of its own names."""
     counter = NEW_COUNTER if block == "env.draw" else COUNTER
-    places = dict.fromkeys(("env.observe", "env.noise"), NOISE)
+    places: dict[str, str] = dict.fromkeys(("env.observe", "env.noise"), NOISE)
     places |= dict.fromkeys(("env.event", "env.event_draw"), HAPPENING)
     numbers = places.get(block, RENEWAL)
     if block in ("env.draw", "env.noise", "env.event_draw"):

@@ -16,7 +16,7 @@ import numpy as np
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
 from psiphi.apps.environments.state_resets import NEW, sampled
-from psiphi.apps.environments.term_state import TermState
+from psiphi.apps.environments.terms.term_state import TermState
 from psiphi.apps.scenes.scene_controllers import DEFAULT_GAINS
 from psiphi.apps.scenes.toml_table import Table
 from psiphi.apps.studies.parameter_variation import (
@@ -42,7 +42,8 @@ NOT_NEGATIVE = ("uniform", "loguniform", "choice")  # distributions whose number
 class Randomization:
     """`variations` of numbers, and the `nominal` values of the places that have them."""
 
-    robot: Robot
+    robot: Robot  # with free parameters, if some differ
+    original: Robot
     variations: tuple[Variation, ...] = ()
     nominal: Mapping[str, np.ndarray] = field(default_factory=dict)
 
@@ -89,7 +90,7 @@ def read_randomization(
 ) -> tuple[Randomization, Controller | None]:
     """The argument `randomize`, and the controller of the robot with free parameters."""
     if value is None:
-        return Randomization(robot), controller
+        return Randomization(robot, robot), controller
     if not isinstance(value, Mapping) or not value or not set(value) <= set(WORDS):
         unknown = [x for x in value if x not in WORDS] if isinstance(value, Mapping) else []
         raise StateError(
@@ -109,6 +110,7 @@ def read_randomization(
         if one.word != "com" and kind in NOT_NEGATIVE and min(numbers) < 0.0:
             cause = f"randomize: {one.word} of {one.name or 'all'} is negative: {numbers}"
             raise StateError(cause, "give numbers that are not")
+    original = robot
     words = [word for word in (*LINK_WORDS, ARMATURE) if any(x.word == word for x in found)]
     nominal: dict[str, np.ndarray] = {}
     if words:
@@ -121,7 +123,7 @@ def read_randomization(
             nominal[law_place(word)] = _row(word, controller.numbers[word], robot.nv)
     if ground is not None and any(x.word == GROUND_FRICTION for x in found):
         nominal[FRICTION] = _row("friction", ground.friction, len(robot.contact_points))
-    return Randomization(robot, found, nominal), controller
+    return Randomization(robot, original, found, nominal), controller
 
 
 def _freed(

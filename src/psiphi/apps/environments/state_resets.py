@@ -11,8 +11,8 @@ import numpy as np
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
 from psiphi._util.validate import matching_names
-from psiphi.apps.environments.term_state import COMMAND, TermState
-from psiphi.apps.environments.term_trace import TermTrace
+from psiphi.apps.environments.terms.term_state import COMMAND, TermState
+from psiphi.apps.environments.terms.term_trace import TermTrace
 from psiphi.apps.studies.distributions import Distribution, as_distribution
 from psiphi.compiler.ir.lane_blocks import WORD
 from psiphi.robot.robot import Robot

@@ -12,8 +12,8 @@ from psiphi._util.errors import StateError
 from psiphi._util.text import shown
 from psiphi._util.validate import nonnegative_number, positive_number
 from psiphi.apps.environments.state_resets import commands, named_distributions, sampled
-from psiphi.apps.environments.term_state import COMMAND, LAST_V
-from psiphi.apps.environments.term_trace import TermTrace
+from psiphi.apps.environments.terms.term_state import COMMAND, LAST_V
+from psiphi.apps.environments.terms.term_trace import TermTrace
 from psiphi.apps.studies.distributions import Distribution
 from psiphi.compiler.ir.lane_blocks import Selection
 from psiphi.model.spatial.branch_free import less

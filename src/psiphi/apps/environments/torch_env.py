@@ -16,7 +16,7 @@ from psiphi._util.extras import import_optional
 from psiphi._util.text import shown
 from psiphi._util.validate import array_library, whole_number
 from psiphi.apps.environments.state_resets import seed_words
-from psiphi.apps.environments.term_state import COUNTER, EPISODE, KEY, STEP
+from psiphi.apps.environments.terms.term_state import COUNTER, EPISODE, KEY, STEP
 from psiphi.apps.environments.vector_env import random_seed
 
 if TYPE_CHECKING:

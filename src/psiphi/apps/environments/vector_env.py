@@ -21,7 +21,7 @@ from psiphi.apps.environments.environment_program import (
     SAME_STEP,
 )
 from psiphi.apps.environments.state_resets import seed_words
-from psiphi.apps.environments.term_state import COUNTER, EPISODE, KEY
+from psiphi.apps.environments.terms.term_state import COUNTER, EPISODE, KEY
 
 if TYPE_CHECKING:
     from psiphi.apps.environments.environment import Environment, StepResult

@@ -13,7 +13,7 @@ import numpy as np
 
 from psiphi._util.errors import Error, StateError
 from psiphi._util.text import count_of, name_of
-from psiphi.apps.environments.term_state import TermSetup, TermState
+from psiphi.apps.environments.terms.term_state import TermSetup, TermState
 from psiphi.compiler.ir.lane_blocks import DRAWS
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument, Program
 from psiphi.compiler.sweeps.tree_loop import StraightCode

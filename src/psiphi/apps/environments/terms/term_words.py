@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.apps.environments.term_state import TermState
+from psiphi.apps.environments.terms.term_state import TermState
 
 TermFunction = Callable[[TermState], Any]
 TRACKING = 4.0  # 1 / (0.5 m/s)^2: where the reward of tracking falls to 1/e

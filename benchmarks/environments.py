@@ -1,0 +1,193 @@
+"""Environment steps per second of ANYmal on one core, beside MuJoCo that only steps the robot.
+
+    OPENBLAS_NUM_THREADS=1 python benchmarks/environments.py     (pip install psiphi[peers])
+
+A control step is four steps of 5 ms with PD targets and effort limits, contacts at the feet, 48
+observations with noise, nine rewards, terminations, and new episodes in the step that ends one.
+Actions are random. Times are processor time of one thread, the best of RUNS, in float64.
+
+    kernel       the compiled control step alone
+    gymnasium    env.vector(n).step, with observations in float32
+    substeps     the same four steps by pp.rollout, without terms
+    MuJoCo       the same four steps by mujoco.rollout: position actuators, the same robot and feet,
+                 its own soft law and solver; without observations, rewards or resets
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import psiphi as pp
+
+RUNS, STEPS, COUNT, DT, DECIMATION = 5, 25, 2048, 0.005, 4
+KP, KD, SCALE, FRICTION, SPREAD = 80.0, 2.0, 0.25, 0.8, 0.3
+
+
+def stand() -> tuple[pp.Robot, np.ndarray]:
+    robot = pp.load("anymal_c").with_contacts({"*_FOOT": pp.Sphere(0.03)})
+    bends = {"LF": 1.0, "RF": 1.0, "LH": -1.0, "RH": -1.0}
+    angles = {f"{leg}_HFE": 0.4 * bend for leg, bend in bends.items()}
+    angles |= {f"{leg}_KFE": -0.8 * bend for leg, bend in bends.items()}
+    return robot, robot.on_ground(robot.with_posture("stand", angles).postures["stand"])
+
+
+def environment(robot: pp.Robot, q: np.ndarray) -> pp.Environment:
+    """A task as it is usually trained: velocity command, IMU, joints, last action."""
+    return pp.environment(
+        robot,
+        pp.Ground(friction=FRICTION),
+        actuation=pp.PD(robot, q, kp=KP, kd=KD),
+        action_scale=SCALE,
+        effort=True,
+        dt=DT,
+        decimation=DECIMATION,
+        observations=[
+            ("linear_velocity", {"noise": (-0.1, 0.1)}),
+            ("angular_velocity", {"noise": (-0.2, 0.2)}),
+            ("gravity", {"noise": (-0.05, 0.05)}),
+            "command",
+            ("joint_positions", {"noise": (-0.01, 0.01)}),
+            ("joint_velocities", {"scale": 0.05, "noise": (-1.5, 1.5)}),
+            "previous_action",
+        ],
+        rewards={
+            "track_linear_velocity": 1.0,
+            "track_angular_velocity": 0.5,
+            "vertical_velocity": -2.0,
+            "roll_and_pitch_rate": -0.05,
+            "tilt": -1.0,
+            "torques": -1e-5,
+            "accelerations": -2.5e-7,
+            "action_rate": -0.01,
+            "power": -1e-5,
+        },
+        terminations=["fallen", lambda s: s.height < 0.25],
+        commands={"vx": (-1.0, 1.0), "vy": (-0.5, 0.5), "turn": (-1.0, 1.0)},
+        resets={"offset": {"yaw": (-3.14, 3.14), "z": 0.03, "*_?FE": (-0.1, 0.1)}},
+        episode_length=20.0,
+    )
+
+
+def rate(run: Callable[[], object], count: int) -> float:
+    """Environment steps per second of processor time, the best of RUNS."""
+    times = []
+    for _ in range(RUNS):
+        start = time.process_time()
+        run()
+        times.append(time.process_time() - start)
+    return count / min(times)
+
+
+def mujoco_rate(robot: pp.Robot, q: np.ndarray, actions: np.ndarray) -> float:
+    """mujoco.rollout with position actuators, for actions (steps, environments, 12)."""
+    import mujoco
+    from mujoco import rollout
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "robot.xml"
+        robot.save(path)
+        spec = mujoco.MjSpec.from_file(str(path))
+    friction = [FRICTION, 0.005, 0.0001]
+    plane = {"type": mujoco.mjtGeom.mjGEOM_PLANE, "size": [0, 0, 1], "friction": friction}
+    spec.worldbody.add_geom(**plane, contype=1, conaffinity=1)
+    for point in robot.contact_points:
+        site = spec.site(point.frame)
+        owner = spec.body(point.frame) if site is None else site.parent
+        place = np.array(point.center) + (np.zeros(3) if site is None else site.pos)
+        owner.add_geom(
+            type=mujoco.mjtGeom.mjGEOM_SPHERE,
+            size=[point.radius] * 3,
+            mass=0.0,
+            pos=place,
+            friction=friction,
+            contype=1,
+            conaffinity=0,
+            condim=3,
+        )
+    for name, limit in zip(robot.joint_names[1:], np.asarray(robot.effort)[6:], strict=True):
+        motor = spec.add_actuator(trntype=mujoco.mjtTrn.mjTRN_JOINT, target=name)
+        motor.set_to_position(kp=KP, kv=KD)
+        motor.forcelimited, motor.forcerange = True, [-limit, limit]
+    spec.option.timestep = DT
+    model: Any = spec.compile()
+    data = mujoco.MjData(model)
+    data.qpos[:] = np.concatenate([q[:3], q[[6, 3, 4, 5]], q[7:]])
+    start = np.empty(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS))
+    mujoco.mj_getState(model, data, start, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+    targets = q[7:] + SCALE * np.clip(np.moveaxis(actions, 0, 1), -1.0, 1.0)
+    control = np.repeat(targets, DECIMATION, axis=1)
+    count, steps = control.shape[:2]
+    states, out = np.tile(start, (count, 1)), np.empty((count, steps, len(start)))
+    sensors = np.empty((count, steps, model.nsensordata))
+
+    def run() -> None:
+        rollout.rollout(model, data, states, control, nstep=steps, state=out, sensordata=sensors)
+
+    return rate(run, count * steps // DECIMATION)
+
+
+def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    pp.set_threads(1)
+    robot, q = stand()
+    started = time.perf_counter(), time.process_time()
+    env = environment(robot, q)
+    state, _ = env.reset(COUNT, seed=0)
+    env.step(state, np.zeros((COUNT, 12)), "same_step")
+    waited = time.perf_counter() - started[0], time.process_time() - started[1]
+    print(f"first step after {waited[0]:.1f} s ({waited[1]:.1f} s of the processor)")
+    rng = np.random.default_rng(0)
+    actions = [SPREAD * rng.standard_normal((COUNT, 12)) for _ in range(STEPS)]
+    kernel = env.kernel("same_step")
+    out = kernel.empty(COUNT)
+
+    def steps() -> None:
+        for name in kernel.state_sizes:
+            out[name][:] = state[name]
+        for action in actions:
+            kernel.run(out, action, out)
+
+    rows = [("kernel", rate(steps, COUNT * STEPS))]
+    ground = pp.Ground(friction=FRICTION)
+    hold = pp.PD(robot, q, kp=KP, kd=KD)
+    moved = out["q"].copy(), out["v"].copy()
+    options = dict(dt=DT, steps=DECIMATION, every=DECIMATION, effort=True, contacts=ground)
+
+    def rollouts() -> None:
+        for _ in range(STEPS):
+            pp.rollout(robot, *moved, tau=hold, **options)
+
+    rows.append(("substeps", rate(rollouts, COUNT * STEPS)))
+    try:
+        envs = env.vector(COUNT, "same_step")
+    except pp.Error as error:
+        print(error)
+    else:
+
+        def vector() -> None:
+            envs.reset(seed=0)
+            for action in actions:
+                envs.step(action)
+
+        rows.insert(1, ("gymnasium", rate(vector, COUNT * STEPS)))
+    try:
+        rows.append(("MuJoCo", mujoco_rate(robot, q, np.array(actions)[:, :64])))
+    except ImportError:
+        print("MuJoCo is not installed")
+    best = rows[0][1]
+    for name, speed in rows:
+        print(f"{name:10} {speed / 1e3:8.1f} k steps/s   {best / speed:5.2f}")
+    print(f"{kernel.loop.flops} operations a control step, without iterations of the contacts")
+
+
+if __name__ == "__main__":
+    main()

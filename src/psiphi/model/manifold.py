@@ -198,6 +198,33 @@ class Manifold:
             )
         return out
 
+    def carried(self, q: np.ndarray, p: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Ad v: the velocity of q with which log(q, p) stays constant, where p moves at v."""
+        return self._curved(v, _carried, (q, Q), (p, Q), (v, V))
+
+    def carried_rate(
+        self, q: np.ndarray, u: np.ndarray, p: np.ndarray, v: np.ndarray, a: np.ndarray
+    ) -> np.ndarray:
+        """d/dt carried(q, p, v), where q moves at u, p at v, and dv/dt = a."""
+        return self._curved(a, _carried_rate, (q, Q), (u, V), (p, Q), (v, V), (a, V))
+
+    def log_gradient(self, q: np.ndarray, p: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The gradient of - y . log(q, p) with respect to motions of q."""
+        return self._curved(y, _log_gradient, (q, Q), (p, Q), (y, V))
+
+    def _curved(
+        self, others: np.ndarray, law: Callable, *arguments: tuple[np.ndarray, str]
+    ) -> np.ndarray:
+        """law(joint, *arguments) (..., nv) of curved joints; `others` at all other coordinates."""
+        if self.is_flat:
+            return others
+        lead = np.broadcast_shapes(*(x.shape[:-1] for x, _ in arguments))
+        out: Any = np.array(np.broadcast_to(others, (*lead, self.nv)))
+        for joint in self.curved:
+            parts = (x[..., getattr(joint, over)] for x, over in arguments)
+            out[..., joint.v_slice] = on_arrays(partial(law, joint), *parts)
+        return out
+
     def _each(
         self, over: str, law: Callable, q: np.ndarray, x: np.ndarray, x_over: str, flat: np.ndarray
     ) -> np.ndarray:
@@ -260,6 +287,34 @@ class Manifold:
 
 def _log_rate(joint: ManifoldJoint, p: list, q: list, q_dot: list) -> list:
     return rate_of_change(lambda x: joint.row.log(p, x), q, q_dot)
+
+
+def _carried(joint: ManifoldJoint, q: list, p: list, v: list) -> list:
+    """q = p exp(-e): its velocity as p moves at v, with e = log(q, p)."""
+    row, back = joint.row, [-x for x in joint.row.log(q, p)]
+    # `back` is among the arguments, so that it may be dual numbers of another derivative
+    q_dot = rate_of_change(
+        lambda x: row.exp(x[: row.nq], x[row.nq :]),
+        [*p, *back],
+        [*row.rate(p, v), *(0.0 for _ in back)],
+    )
+    return velocity_of(joint, row.exp(p, back), q_dot)
+
+
+def _carried_rate(joint: ManifoldJoint, q: list, u: list, p: list, v: list, a: list) -> list:
+    row = joint.row
+    state, change = [*q, *p, *v], [*row.rate(q, u), *row.rate(p, v), *a]
+
+    def at(x: list) -> list:
+        return _carried(joint, x[: row.nq], x[row.nq : 2 * row.nq], x[2 * row.nq :])
+
+    return rate_of_change(at, state, change)
+
+
+def _log_gradient(joint: ManifoldJoint, q: list, p: list, y: list) -> list:
+    """d/dt log(p, q) = -d/dt log(q, p) as q moves along each coordinate, times y."""
+    columns = (_log_rate(joint, p, q, x) for x in _rate_columns(joint, q))
+    return [dot(column, y) for column in columns]
 
 
 def tangent_gradient_of(joint: ManifoldJoint, q: list, gradient: list) -> list:

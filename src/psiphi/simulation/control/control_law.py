@@ -110,6 +110,10 @@ QUANTITIES = {
     "gravity": LawQuery(("q",), "tau", gravity_torque),
     "inverse_dynamics": LawQuery(("q", "v", "a"), "tau", inverse_dynamics),
     "bias": LawQuery(("q", "v"), "tau", lambda s, frame, q, v: s.bias(q, v)),
+    "mass_product": LawQuery(("q", "a"), "tau", lambda s, frame, q, a: s.mass_product(q, a)),
+    "coriolis_product": LawQuery(
+        ("q", "v", "x"), "y", lambda s, frame, q, v, x: s.coriolis_product(q, v, x)
+    ),
     "mass_half_product": LawQuery(
         ("q", "x"),
         "y",

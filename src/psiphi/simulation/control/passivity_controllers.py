@@ -1,16 +1,20 @@
 """Controllers that shape the energy of the error and do not cancel the dynamics.
 
-    e = q_ref - q,   v_r = v_ref + pull e,   a_r = a_ref + pull (v_ref - v),   s = v - v_r
+    e = q_ref - q,   v_r = v_d + pull e,   a_r = dv_r/dt,   s = v - v_r
+
+On joints whose q is not a vector (free, spherical, planar; attitudes as quaternions: Wen and Kreutz
+1991), e = log(q, q_ref), and v_d = Ad v_ref is the velocity at q with which e would stay constant;
+on the others v_d = v_ref, and a_r = a_ref + pull (v_ref - v).
 
 (Wen and Bayard 1988; Slotine and Li 1987). They need C(q, v) x with the velocity v of the robot and
 another velocity x, which the recursion of Newton and Euler does not compute (S3 section 6). It is
 bilinear and, with Christoffel symbols, symmetric in v and x. So it is a difference of two Coriolis
-torques C(q, w) w:
+torques C(q, w) w, for robots whose q is a vector:
 
     C(q, v) x = C(q, w) w - C(q, u) u,    w = (v + x) / 2,   u = (v - x) / 2
 
-The law is an inverse dynamics with w, less the bias with u. All of it is O(N), on arrays and in
-rollouts.
+The law then is an inverse dynamics with w, less the bias with u; for other robots it multiplies by
+the Coriolis matrix. All of it is O(N), on arrays and in rollouts.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from psiphi.simulation.control.joint_controllers import Reference, Source, read_
 
 
 class ReferenceVelocityLaw(Controller):
-    """A law on v_r and a_r, for robots whose q is a vector and whose joints all have motors."""
+    """A law on v_r and a_r, for robots whose joints all have motors."""
 
     def __init__(
         self,
@@ -38,12 +42,10 @@ class ReferenceVelocityLaw(Controller):
     ):
         name = type(self).__name__
         check_robot(name, robot, Robot)
-        if not robot.manifold.is_flat:
+        if robot.embedding is not None and robot.embedding.has_loops:
             raise StateError(
-                f"{name} of {robot.name}: some joints (free, spherical, planar) have a q that is "
-                "not a vector",
-                'use its arm: base="fixed", or robot.lock(...); pp.ComputedTorque supports every '
-                "joint",
+                f"{name} of {robot.name}: its loops are embedded",
+                "use pp.ComputedTorque, which supports every joint",
             )
         super().__init__(robot, actuated, passive)
         self.check_motors("use pp.ComputedTorque")
@@ -58,6 +60,10 @@ class Lyapunov(ReferenceVelocityLaw):
     The energy s* M s / 2 + e* kp e / 2 decreases at the rate s* kd s + pull e* kp e, since
     dM/dt - 2 C is skew: no term has to be cancelled exactly. pull = 0 is the law of Wen and Bayard,
     kp = 0 that of Slotine and Li. Gains are one number, or nv of them.
+
+    On free, spherical and planar joints kp e is the gradient of e* kp e / 2, and v_ref, a_ref are
+    those of the reference in its own axes, as v and a are; pull must be equal at the coordinates of
+    a joint. Then the energy decreases at the same rate. Errors of half a turn have no direction.
 
     >>> import numpy as np, psiphi as pp
     >>> robot = pp.robots.puma560()
@@ -79,13 +85,22 @@ class Lyapunov(ReferenceVelocityLaw):
         actuated: JointNames = None,
         passive: JointNames = None,
     ):
-        steps = (
-            Step(mean_and_half_difference),
-            Step("inverse_dynamics", {"v": "mean", "a": "a_r", "tau": "tau_mean"}),
-            Step("bias", {"v": "half", "tau": "tau_half"}),
-            Step("gravity", {"tau": "g"}),
-            Step(lyapunov_torque),
-        )
+        check_robot("Lyapunov", robot, Robot)
+        if robot.manifold.is_flat:
+            steps = (
+                Step(mean_and_half_difference),
+                Step("inverse_dynamics", {"v": "mean", "a": "a_r", "tau": "tau_mean"}),
+                Step("bias", {"v": "half", "tau": "tau_half"}),
+                Step("gravity", {"tau": "g"}),
+                Step(lyapunov_torque),
+            )
+        else:
+            steps = (
+                Step("mass_product", {"a": "a_r", "tau": "inertial"}),
+                Step("coriolis_product", {"x": "v_r", "y": "turning"}),
+                Step("gravity", {"tau": "g"}),
+                Step(lyapunov_torque_on_manifolds),
+            )
         numbers = {"kp": kp, "kd": kd, "pull": pull}
         super().__init__(robot, reference, steps, numbers, actuated, passive)
 
@@ -121,8 +136,12 @@ class Decoupled(ReferenceVelocityLaw):
 
 
 def reference_velocity(m: Manifold, q, v, pull, q_ref, v_ref, a_ref) -> Values:
-    e = m.log(q, q_ref)
-    return {"e": e, "v_r": v_ref + pull * e, "a_r": a_ref + pull * (v_ref - v)}
+    e, v_d, a_d = m.log(q, q_ref), m.carried(q, q_ref, v_ref), a_ref
+    change = v_ref - v
+    if not m.is_flat:
+        a_d = m.carried_rate(q, v, q_ref, v_ref, a_ref)
+        change = m.log_rate(q, q_ref, v_ref) - m.log_rate(q_ref, q, v)
+    return {"e": e, "v_r": v_d + pull * e, "a_r": a_d + pull * change}
 
 
 def mean_and_half_difference(m: Manifold, v, v_r) -> Values:
@@ -131,6 +150,12 @@ def mean_and_half_difference(m: Manifold, v, v_r) -> Values:
 
 def lyapunov_torque(m: Manifold, tau_mean, tau_half, g, e, v, v_r, kp, kd) -> Values:
     return {"tau": tau_mean - tau_half + g + kp * e + kd * (v_r - v)}
+
+
+def lyapunov_torque_on_manifolds(
+    m: Manifold, q, q_ref, inertial, turning, g, e, v, v_r, kp, kd
+) -> Values:
+    return {"tau": inertial + turning + g + m.log_gradient(q, q_ref, kp * e) + kd * (v_r - v)}
 
 
 def velocity_error(m: Manifold, v, v_r) -> Values:

@@ -30,6 +30,7 @@ MADE = {
     "TimedPath": "pp.path",
     "estimation.RobotFilterModel": "estimation.of",
     "estimation.Estimate": "Smoother",
+    "estimation.FastGains": "estimation.fast_gains",
     "interop.Layout": "interop.pinocchio and interop.mujoco",
     "scenes.SceneSetup": "scenes.load",
     "viewer.Scene": "viewer.scene",
@@ -380,6 +381,11 @@ def _contacts() -> list[Call]:
     return [
         *shapes,
         Call("Ground", pp.Ground, {**law, **plane}),
+        Call(
+            "Robot.compile",
+            lambda **o: ball.compile("jacobian", **o),
+            {"frames": ("ball",), "axes": "world", "dtype": None, "jacobian": ()},
+        ),
         Call("Robot.on_ground", touching.on_ground, {"q": q, "ground": ground}),
         Call("Robot.explain", touching.explain, {"contacts": ground}),
         Call(

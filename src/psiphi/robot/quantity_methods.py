@@ -10,7 +10,7 @@ import numpy as np
 
 from psiphi._util.array_types import DType, Numbers, Out, Wrenches
 from psiphi._util.errors import SingularError, StateError
-from psiphi._util.validate import flag, is_foreign
+from psiphi._util.validate import as_names, flag, is_foreign
 from psiphi.compiler.passes import is_large
 from psiphi.compiler.sweeps.interpreter import interpret, interpret_on_tape
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
@@ -105,7 +105,7 @@ class QuantityMethods(EditingMethods):
                 "compile got no names of quantities", 'write robot.compile("forward_dynamics")'
             )
         char = "d" if dtype is None else np.dtype(dtype).char
-        by = (jacobian,) if isinstance(jacobian, str) else tuple(jacobian)
+        by = tuple(as_names("jacobian", jacobian, "names of arguments", 'give jacobian="q"'))
         functions = [self.unbound_function(name, frames, axes) for name in names]
         derivatives = [function.jacobian(*by) for function in functions if by]
         for function in [*functions, *derivatives]:

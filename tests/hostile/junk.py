@@ -502,6 +502,11 @@ def table(folder: Path) -> list[Call]:
         Call(
             "to_casadi", ur5.to_casadi, {"name": "jacobian", "frames": ("tool",), "axes": "world"}
         ),
+        Call(
+            "fast_gains",
+            pp.estimation.fast_gains,
+            {"model": pp.estimation.sequence([np.eye(2)], [np.eye(2)] * 2, [np.eye(2)] * 2)},
+        ),
         Call("two_ports", pp.estimation.two_ports, {"robot": ur5, "q": np.zeros(2)}),
         Call("TwoPort.on", ports.on, {"inner": ports}),
         Call("TwoPort.felt", ports.felt, {"load": np.eye(6)}),

@@ -11,12 +11,14 @@ states with their covariances. Read `linear_gaussian_tree.py` first.
     robot_as_filter.py       a robot at a state as an estimation problem
     stage_links.py           stages as the links of a tree, for the sweeps
     stage_compilation.py     the sweeps, compiled or interpreted
+    fast_gains.py            gains without covariances, for constant coefficients
     two_port.py              sub-chains of a robot as two-ports
 """
 
 from typing import Any
 
 from psiphi._util.deprecation import renamed_attribute
+from psiphi.apps.estimation.fast_gains import FastGains, fast_gains
 from psiphi.apps.estimation.linear_gaussian_tree import LinearTree, Stage, sequence
 from psiphi.apps.estimation.robot_as_filter import RobotFilterModel, of
 from psiphi.apps.estimation.smoother import Estimate, Smoother
@@ -25,10 +27,12 @@ from psiphi.apps.estimation.two_port import TwoPort, two_ports
 __all__ = [
     "RobotFilterModel",
     "Estimate",
+    "FastGains",
     "LinearTree",
     "Smoother",
     "Stage",
     "TwoPort",
+    "fast_gains",
     "of",
     "sequence",
     "two_ports",

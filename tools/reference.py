@@ -60,6 +60,7 @@ GROUPS = {  # heading -> public names, in the order of the page
         "Cylinder",
     ),
     "Inverse kinematics and paths": ("reach", "IKResult", "path", "TimedPath"),
+    "Optimal control": ("OptimalControl", "OptimalMotion", "MPC", "cost"),
     "Motion": ("simulate", "rollout", "Trajectory", "study", "Study", "viewer"),
     "Sensors": ("IMU", "JointTorque", "ContactForce"),
     "Reinforcement learning": ("environment", "Environment"),
@@ -110,6 +111,9 @@ case = pp.scenes.load("two_arms")
 cell, Q, V = case.system, case.q0, case.v0
 A, F = np.zeros(cell.nv), np.zeros((2, 6))
 motion = pp.simulate(robot, q, duration=0.1)
+slow = pp.OptimalControl(robot, 0.02, 10, running=[pp.cost.torque(1e-3)],
+                         final=[pp.cost.posture(10.0, at=q)])
+best = slow.solve([q, q + 0.1])
 layout = pp.interop.pinocchio(robot)
 estimate = pp.estimation.of(robot, q, v)
 q3, v3, a3 = np.random.default_rng(0).standard_normal((3, 50, 2))
@@ -127,6 +131,8 @@ HOLDERS = {
 HOLDERS |= {
     "Environment": "env",
     "Identification": "found",
+    "OptimalControl": "slow",
+    "OptimalMotion": "best",
     "FreeRobot": "light",
     "interop.Layout": "layout",
     "scenes.SceneSetup": "case",
@@ -211,6 +217,15 @@ EXAMPLES = {  # for names whose example cannot be built from the argument names
         'pp.study(acrobot, motions=3, duration=0.01, vary={"mass": {"choice": [1.0, 2.0]}})'
         ".final.q.shape"
     ),
+    "pp.OptimalMotion": "slow.solve(q)",
+    "OptimalControl.explain": "print(slow.explain().splitlines()[0])",
+    "OptimalControl.solve": "slow.solve(q, near=best.element(0)).cost",
+    "OptimalMotion.element": "best.element(1)",
+    "OptimalMotion.controller": "best.element(0).controller()",
+    "OptimalMotion.plot": 'type(best.element(0).plot("q")).__name__',
+    "OptimalMotion.html": 'best.element(0).html(folder / "best.html").name',
+    "OptimalMotion.summary": "print(best.summary().splitlines()[-1])",
+    "MPC.reset": "pp.MPC(slow).reset()",
     "pp.IKResult": 'pp.reach(robot, {"tool": robot.frame_pose(q, "tool")}, near=q + 0.1)',
     "pp.grasp": (
         'pp.grasp([(robot, None, "tool")], pp.Body.box(1.0, (0.1, 0.1, 0.1)), [(0, 0, 0)]).nv'
@@ -297,6 +312,7 @@ EXAMPLES = {  # for names whose example cannot be built from the argument names
     ),
     "interop.Layout.from_spatial": "layout.from_spatial(np.arange(6.0))",
     "interop.Layout.to_spatial": "layout.to_spatial(np.arange(6.0))",
+    "pp.cost": "pp.cost.torque(1e-4)",
     "pp.interop": "pp.interop.pinocchio(robot).to_q(q)",
     "pp.interop.mujoco": "pp.interop.mujoco(robot).to_q(q)",
     "pp.interop.pinocchio": "pp.interop.pinocchio(robot).to_q(q)",

@@ -1,5 +1,6 @@
 """Costs of optimal control, `pp.cost`: each is w |r|^2 / 2 of some rows r(q, v, u).
 
+    cost                  rows
     posture(w)            log(q_d^-1 q), (nv,)
     speed(w)              v - v_d, (nv,)
     torque(w)             u - u_d, one row for each motor
@@ -8,8 +9,7 @@
     pose(frame, (w_R, w_p))   both, (6,)
     direction(frame, axis, w) the rotation from the frame's axis to a direction, (2,)
     center_of_mass(w)     c - c_d, (3,)
-    momentum(w)           [angular momentum about the centre of mass; linear momentum] less the
-                          desired one, (6,)
+    momentum(w)           centroidal momentum [angular; linear] - h_d, (6,)
     of(function, w)       function(q, v, u), any number of rows
 
 `at` is the desired value. Without it, the cost has a goal: `solve(..., tool=poses)` gives it by the
@@ -31,6 +31,18 @@ from psiphi._util.text import shown
 from psiphi._util.validate import flag, real_array
 from psiphi.model.model import Pose
 
+__all__ = [
+    "center_of_mass",
+    "direction",
+    "momentum",
+    "of",
+    "orientation",
+    "point",
+    "pose",
+    "posture",
+    "speed",
+    "torque",
+]
 Weight: TypeAlias = Numbers | Sequence[float]
 Goal: TypeAlias = Numbers | Pose | None
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +17,8 @@ from psiphi.apps.optimal_control.feedback_controller import MotionController
 from psiphi.simulation.trajectory.trajectory import Trajectory
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from psiphi.apps.optimal_control.optimal_control import OptimalControl
 
 SHARED = ("problem", "history", "goals", "parameters")
@@ -124,11 +128,11 @@ class OptimalMotion:
         robot = self.problem.bound_robot(self.parameters)
         return Trajectory(self.t, self.q, self.v, tau=tau, system=robot, info=info)
 
-    def plot(self, **options: Any) -> Any:
+    def plot(self, what: str | Sequence[str] = "q v tau", **options: Any) -> Figure:
         """The plot of the motion: `Trajectory.plot`."""
-        return self.trajectory.plot(**options)
+        return self.trajectory.plot(what, **options)
 
-    def html(self, path: Any = None, **options: Any) -> Any:
+    def html(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """The motion as a page: `Trajectory.html`."""
         return self.trajectory.html(path, **options)  # type: ignore[attr-defined]
 

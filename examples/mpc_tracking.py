@@ -40,7 +40,7 @@ motion = pp.simulate(arm, start, tau=control, dt=0.005, duration=SECONDS)
 wanted = np.array([circle(t) for t in motion.t])
 miss = np.linalg.norm(arm.frame_pose(motion.q, "tool")[:, :3, 3] - wanted, axis=-1)
 share = np.abs(motion.tau / arm.effort).max()
-print(f"the tool is within {1e3 * miss.max():.2f} mm; torques use {100 * share:.0f} % of the limits")
+print(f"the tool is within {1e3 * miss.max():.2f} mm; torques use {100 * share:.0f} % of limits")
 assert miss.max() < 5e-3 and share <= 1.0
 
 # %% [markdown]

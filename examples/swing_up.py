@@ -72,8 +72,8 @@ assert np.abs(exact.final.q[1]) < 0.2 < np.abs(alone.final.q[1])
 # %%
 control = pp.MPC(swing, iterations=1, first=200)
 before = pp.simulate(pole, [0.2, np.pi], tau=control, dt=0.025, duration=2.5)
-kicked = before.final.v + [0.0, 1.5]
+kick = np.array([0.0, 1.5])
 control.reset()
-after = pp.simulate(pole, before.final.q, kicked, control, dt=0.025, duration=5.0)
+after = pp.simulate(pole, before.final.q, before.final.v + kick, control, dt=0.025, duration=5.0)
 print("after the kick", after.final.q.round(4))
 assert np.abs(after.final.q[1]) < 0.05

@@ -101,7 +101,7 @@ def test_a_missing_peer_stops_the_run_and_names_the_extra():
     def needs(size):
         yield Measurement("first", lazy_import.LazyModule("no_such_peer").aba)
 
-    with pytest.raises(Error, match=r"needs no_such_peer.*pip install 'psiphi\[bench\]'"):
+    with pytest.raises(Error, match=r"needs no_such_peer.*pip install '\.\[bench\]'"):
         list(measure_rows([row(needs)], Size()))
 
 

@@ -34,8 +34,9 @@ def speed_limits(plant: Plant, method: str, dt: float) -> np.ndarray:
     if method not in METHODS:
         return limits  # steps of their own size
     for joint in loop_joints(plant):
-        turns = ~np.array(joint.row.slides, dtype=bool)
-        limits[joint.v_slice][turns] = min(2.0 * np.pi / dt, MAX_SPEED)
+        own = limits[joint.v_slice]  # empty for further bodies of a flexible link
+        turns = ~np.array(joint.row.slides, dtype=bool)[: len(own)]
+        own[turns] = min(2.0 * np.pi / dt, MAX_SPEED)
     return limits
 
 

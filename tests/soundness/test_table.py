@@ -204,6 +204,29 @@ def test_inverses_of_products_of_jacobians(e):
     right(e, rtol=1e-6)
 
 
+BOTH, TURNED = s.J("tool", "wrist_1_joint"), s.J("wrist_1_joint", "tool")
+
+
+@pytest.mark.parametrize(
+    "e",
+    [
+        s.I + J1 @ J2.T,
+        J1 @ J1.T + J2 @ J2.T,
+        J1 @ s.mass.inv @ J1.T - 2 * J2 @ J2.T,
+        s.I + J2 @ s.mass.inv @ J2.T + J1 @ J1.T,
+        (J1 - J2) @ s.mass.inv @ (J1 - J2).T,
+        BOTH @ TURNED.T + TURNED @ BOTH.T,
+        s.I - BOTH @ TURNED.T,
+        s.I + BOTH @ BOTH.T + BOTH @ s.mass.inv @ BOTH.T,
+        J1 - 2 * J2,
+    ],
+    ids=str,
+)
+def test_sums_of_words_between_different_frames(e):
+    """Each entry is a sum whose words meet at different bodies."""
+    right(e)
+
+
 def test_derive_on_the_command_line():
     done = python("-m", "psiphi", "derive", "J @ J.T", "--robot", "ur5")
     said = done.stdout + done.stderr

@@ -139,23 +139,35 @@ class LoweredMatrix:
         return self.is_whole_robot or self.only_frame_poses or self.only_jacobians or self.at_frames
 
     def _is_at_frames(self, model: Model) -> bool:
-        """Whether all words are compliances between frames, or c I over frames on bodies: the body
-        where two paths meet writes the entries."""
-        shapes = [shape for *_, shape in self.words]
-        identities = [
-            shape for shape in shapes if isinstance(shape, Diagonal) and not shape.letters
-        ]
-        compliances = [shape for shape in shapes if isinstance(shape, Compliance)]
-        last = [f.letters[-1] for f in self.families]
-        if not compliances or len(identities) + len(compliances) < len(shapes):
+        """Whether all words are compliances between frames, or c I over frames on bodies, and one
+        body writes each entry: that where the paths of its two frames meet."""
+        frames: dict[str, set[tuple[Letter, Letter]]] = {}  # of rows and columns, by result
+        with_identity: set[str] = set()
+        for name, _, _, shape in self.words:
+            if isinstance(shape, Compliance):
+                pair = shape.left.letters[-1], shape.right.letters[-1]
+                frames.setdefault(name, set()).add(pair)
+            elif isinstance(shape, Diagonal) and not shape.letters:
+                with_identity.add(name)
+            else:
+                return False
+        # entries of other pairs of frames, in one sum, would be written where these meet
+        if not frames or any(len(pairs) > 1 for pairs in frames.values()):
             return False
-        if not all(isinstance(x, FrameLetter) for x in last):
+        letters = {letter for pairs in frames.values() for pair in pairs for letter in pair}
+        if not all(isinstance(letter, FrameLetter) for letter in letters):
             return False
-        return not identities or all(
-            model.frame(name).body != WORLD
-            for x in last
-            if isinstance(x, FrameLetter)
-            for name in x.frames
+        # c I is written at the bodies of the frames: those of its rows are those of its columns
+        return not with_identity or (
+            with_identity <= set(frames)
+            and all(left == right for name in with_identity for left, right in frames[name])
+            and len(letters) == 1
+            and all(
+                model.frame(name).body != WORLD
+                for letter in letters
+                if isinstance(letter, FrameLetter)
+                for name in letter.frames
+            )
         )
 
     @property

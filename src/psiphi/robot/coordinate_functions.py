@@ -46,7 +46,10 @@ class CoordinateLaw(Traceable):
     def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         size, names, _ = LAWS[self.law]
         sizes = {name: getattr(self.model, attribute) for name, attribute in ARGUMENT_SIZES.items()}
-        inputs = tuple(Argument(name, (sizes.get(name, 1),), name[:1]) for name in names)
+        inputs = tuple(
+            Argument(name, (sizes.get(name, 1),), name[:1] if name in sizes else "")
+            for name in names
+        )
         return inputs, (Argument("x", (getattr(self.model, size),)),)
 
     def trace(self) -> StraightCode:

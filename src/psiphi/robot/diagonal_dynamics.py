@@ -14,10 +14,15 @@ from psiphi._util.array_types import Array, DType, Numbers, Out, Wrenches
 from psiphi._util.errors import StateError
 from psiphi._util.internal_names import public_names
 from psiphi._util.text import nearest
-from psiphi._util.validate import flag, is_foreign, nonnegative_number, real_array
+from psiphi._util.validate import flag, is_foreign, is_lazy, nonnegative_number, real_array
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.functions import argument_checks
-from psiphi.functions.arrays.array_dispatch import array_module, convert_like, full_like
+from psiphi.functions.arrays.array_dispatch import (
+    array_module,
+    beside,
+    constants_beside,
+    convert_like,
+)
 from psiphi.model.state_checks import check_states
 from psiphi.robot.catalogue import mass_metric
 from psiphi.robot.catalogue.quasi_velocities import PREFIXES, QUASI_QUANTITIES
@@ -235,11 +240,12 @@ class Diagonalised:
         """
         if is_foreign(q) or is_foreign(nu):  # c x is linear in x: its Jacobian, in one kernel
             function = self.robot.unbound_function(self.name("coriolis_product"))
-            like: Any = q if is_foreign(q) else nu
-            x = full_like(like, self.nv, 0.0)
-            return function.jacobian("x")(q, nu, x, *self.robot.parameter_arguments)
+            x = constants_beside((q, nu), self.nv)
+            values = (q, nu, x, *self.robot.parameter_arguments)
+            return argument_checks.call_foreign(function.jacobian("x"), values, None, dtype, check)
         q_rows, nu_rows = (x[..., None, :] for x in self._read_state("coriolis", q, nu, check))
-        state = dict(q=q_rows, nu=nu_rows, x=np.eye(self.nv))
+        unit = np.eye(self.nv, dtype=constants_beside((q_rows, nu_rows), 1).dtype)
+        state = dict(q=q_rows, nu=nu_rows, x=unit)
         columns = self.with_sample_axis()._call_quantity(
             "coriolis_product", state, None, dtype, False
         )
@@ -257,7 +263,12 @@ class Diagonalised:
     def mass_matrix_inverse(self, q: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
         """The identity in nu; D(q)^-1, block diagonal, in xi. -> (..., nv, nv)"""
         D = self.mass_matrix(q, dtype=dtype, check=check)
-        return D if self.normalised else array_module(D).linalg.inv(D)
+        if self.normalised:
+            return D
+        lazy: Any = D
+        if is_lazy(D):  # the inverse of Dask takes one matrix
+            return lazy.map_blocks(np.linalg.inv, dtype=D.dtype)
+        return array_module(D).linalg.inv(D)
 
     def christoffel_symbols(self, q: Numbers) -> np.ndarray:
         """Gamma_k,ij = (d_i M_kj + d_j M_ki - d_k M_ij) / 2. -> (..., nv, nv, nv)"""
@@ -308,7 +319,7 @@ class Diagonalised:
         self, q: Numbers, nu: Numbers, *, dtype: DType = None, check: bool = False
     ) -> Array:
         """nu* nu / 2; unnormalised xi* D xi / 2. -> (...)"""
-        if is_foreign(q) or is_foreign(nu):
+        if any(is_foreign(x) or is_lazy(x) for x in (q, nu)):
             return self.robot.kinetic_energy(
                 q, self.rates(q, nu, dtype=dtype), dtype=dtype, check=check
             )
@@ -343,7 +354,9 @@ class Diagonalised:
             cause = f"at_energy: energy is a {type(energy).__name__}, and q a {type(q).__name__}"
             raise StateError(cause, "give one number, or an array (...) of the library of q")
         total = float(total) if foreign and not is_foreign(energy) else total
-        kinetic, target = self.kinetic_energy(q, nu), total - self.robot.potential_energy(q)
+        kinetic = self.kinetic_energy(q, nu)
+        total = total if foreign else beside(kinetic, total)
+        target = total - self.robot.potential_energy(q)
         m, moves = array_module(kinetic), kinetic > 0.0
         if not foreign and not np.all((target >= 0.0) & (moves | (target == 0.0))):
             cause = (

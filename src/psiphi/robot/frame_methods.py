@@ -12,8 +12,15 @@ from psiphi._util.array_types import Array, DType, Numbers, Out
 from psiphi._util.errors import StateError
 from psiphi._util.validate import is_foreign, is_lazy
 from psiphi.compiler.passes import is_large
+from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.functions import argument_checks
-from psiphi.functions.arrays.array_dispatch import array_module, full_like
+from psiphi.functions.arrays.array_dispatch import (
+    array_module,
+    cast_array,
+    constants_beside,
+    in_double,
+    in_one_library,
+)
 from psiphi.robot import operational_inertia
 from psiphi.robot.catalogue.frame_inertia import moving_coordinates
 from psiphi.robot.quantity_methods import QuantityMethods
@@ -96,9 +103,11 @@ class FrameMethods(QuantityMethods):
         """
         names, Lam = argument_checks.frame_names(self, frames), None
         # float32 cannot tell small eigenvalues from zero
-        if type(q) is np.ndarray and q.dtype == np.float32:
-            options = dict(policy=policy, rcond=rcond, damping=damping, axes=axes, check=check)
-            return self.operational_space_inertia(q.astype(float), names, **options).astype(q.dtype)
+        if (type(q) is not np.ndarray or q.dtype != float) and (wide := in_double(q)) is not q:
+            options: dict[str, Any] = dict(policy=policy, rcond=rcond, damping=damping)
+            options |= dict(axes=axes, check=check)
+            found = self.operational_space_inertia(wide, names, **options)
+            return cast_array(found, "float32")
         if (
             operational_inertia.uses_inverse(policy, rcond, damping)
             and self._may_be_invertible(names)
@@ -173,9 +182,9 @@ class FrameMethods(QuantityMethods):
                 "operational_space_bias: frames is empty, expected at least one frame",
                 'give frames=("tool",)',
             )
-        like: Any = q
-        zeros = full_like(like, self.nv, 0.0) if is_foreign(q) else np.zeros(self.nv)
-        a = self.forward_dynamics(q, v, zeros, check=check)
+        inputs = Argument("q", (self.nq,), "q"), Argument("v", (self.nv,), "v")
+        q, v = in_one_library("operational_space_bias", inputs, (q, v))
+        a = self.forward_dynamics(q, v, constants_beside((q, v), self.nv), check=check)
         m, drift = array_module(a), [self.frame_acceleration(q, v, a, frame) for frame in names]
         Lam = self.operational_space_inertia(q, names, policy=policy, rcond=rcond, damping=damping)
         return -m.einsum("...ij,...j->...i", Lam, m.concatenate(drift, -1))

@@ -22,12 +22,18 @@ from psiphi._util.array_types import AnyArray
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
 from psiphi._util.validate import nonnegative_number, one_of
-from psiphi.functions.arrays.array_dispatch import array_module, convert_like, is_differentiated
+from psiphi.functions.arrays.array_dispatch import (
+    array_module,
+    convert_like,
+    is_differentiated,
+    is_single,
+)
 from psiphi.model.spatial.pseudo_inverse import POLICIES
 from psiphi.model.spatial.scalar_arrays import entries
 from psiphi.robot.catalogue.frame_inertia import RCOND
 
 NAMES = ("exact", "pseudo", "damped")
+FLOAT32_RCOND = 1e-5  # smaller eigenvalues of matrices in float32 are rounding
 UNROLLED_FRAMES = 4  # up to this number of frames, the inverse is straight-line code
 
 
@@ -63,7 +69,7 @@ def inverse(
     [[0.5, 0.0], [0.0, 0.0]]
     """
     one_of("policy", policy, NAMES, 'the default is "pseudo"')
-    rcond, damping = nonnegative_number("rcond", rcond), nonnegative_number("damping", damping)
+    rcond, damping = _read_rcond(rcond, X), nonnegative_number("damping", damping)
     m = array_module(X)
     finite = m.isfinite(X).all(-1).all(-1)[..., None, None]
     w, Q = m.linalg.eigh(m.where(finite, X, 0.0))
@@ -72,6 +78,11 @@ def inverse(
     result = m.einsum("...ij,...j,...kj->...ik", Q, scale, Q)
     result = m.where(finite, result, m.nan)
     return result if known is None else m.where(m.isnan(known), result, known)
+
+
+def _read_rcond(rcond: float, X: AnyArray) -> float:
+    """rcond, at least the relative rounding of X."""
+    return max(nonnegative_number("rcond", rcond), FLOAT32_RCOND if is_single(X) else 0.0)
 
 
 def foreign_inverse(X: AnyArray, policy: str, rcond: float, damping: float) -> Any:
@@ -91,5 +102,5 @@ def foreign_inverse(X: AnyArray, policy: str, rcond: float, damping: float) -> A
         )
     m, eye = array_module(X), convert_like(X, np.eye(X.shape[-1]))
     w = m.linalg.eigvalsh(getattr(X, "detach", lambda: X)())
-    good = (w[..., :1] > nonnegative_number("rcond", rcond) * w[..., -1:])[..., None]
+    good = (w[..., :1] > _read_rcond(rcond, X) * w[..., -1:])[..., None]
     return m.where(good, m.linalg.inv(m.where(good, X, eye)), m.nan)

@@ -19,7 +19,7 @@ from psiphi._util.array_types import Array, DType, Numbers, Out, Wrenches
 from psiphi._util.errors import StateError
 from psiphi._util.internal_names import public_names
 from psiphi._util.late_methods import with_late_methods
-from psiphi._util.validate import on_gpu, one_of
+from psiphi._util.validate import is_lazy, on_gpu, one_of
 from psiphi.algebra.expressions.operators import Operators
 from psiphi.compiler.passes import is_large
 from psiphi.functions import argument_checks, scalar_fast_path
@@ -243,7 +243,7 @@ class Robot(FrameMethods):
     def _check_method(self, method: object) -> str:
         return one_of("method", method, METHODS, "leave it out for the fastest")
 
-    def _kalman_gains(self, q: Numbers, dtype: DType) -> dict[str, np.ndarray]:
+    def _kalman_gains(self, q: Any, dtype: DType) -> dict[str, np.ndarray]:
         """P-, P+ and G of the Kalman form.
 
         The operators are block diagonal: one product gives a column for all bodies.
@@ -251,7 +251,7 @@ class Robot(FrameMethods):
         if self.embedding is not None:
             cause = f"{self.embedding.describe(self.name)}: P and G exist per cluster, not per body"
             raise StateError(cause, "use robot.operators.P.dense(q), which has a block per cluster")
-        q = np.asarray(q)
+        q = q if is_lazy(q) else np.asarray(q)
         kind = dtype or (q.dtype if q.dtype == np.float32 else np.float64)
         # row i: the i-th unit vector at every body
         columns = np.tile(np.eye(6, dtype=kind), len(self.joints))

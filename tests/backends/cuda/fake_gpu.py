@@ -95,7 +95,7 @@ for word in (
     "matmul",
 ):
     setattr(CardArray, f"__{word}__", there(getattr(np.ndarray, f"__{word}__")))
-for word in ("sum", "all", "reshape"):
+for word in ("sum", "all", "reshape", "astype"):
     setattr(CardArray, word, there(getattr(np.ndarray, word)))
 
 

@@ -4,24 +4,19 @@ answers as on the host; closed chains refuse what is not in a table, in words.""
 
 from __future__ import annotations
 
-import inspect
-from functools import cache
-from typing import Any
-
 import numpy as np
 import pytest
 
 import psiphi as pp
 from psiphi._util.errors import StateError
-from psiphi._util.internal_names import is_internal
 from psiphi.robot.diagonal_dynamics import Diagonalised
 from psiphi.simulation.integration.integrators import METHODS
 from tests.backends.cuda.fake_gpu import CardArray, StandinDriver, cards
 from tests.functions.call_cases import DOORS, arguments
+from tests.functions.state_methods import ELSEWHERE, called, functions, parts, spun
 
 __all__ = ["cards"]  # a fixture
 N = 3
-OTHERS: dict[str, Any] = {"contact": 0, "frame": "tool", "frames": ("tool",), "link": "hand"}
 ON_CARDS = {  # of closed chains
     *(
         "forward_dynamics",
@@ -44,18 +39,6 @@ ON_CARDS = {  # of closed chains
 }
 
 
-@cache
-def spun() -> pp.Robot:
-    """A ball and a hinge: nq = 5, nv = 4."""
-    b = pp.Builder("spun, with a tool")
-    b.body("top", 1.0, com=(0, 0, 0.2), inertia=np.diag([0.1, 0.2, 0.15]))
-    b.body("hand", 0.5, com=(0.1, 0, 0), inertia=0.02 * np.eye(3))
-    b.joint("ball", "spherical", "world", "top")
-    b.joint("hinge", "revolute", "top", "hand", xyz=(0, 0, 0.4), axis=(0, 1, 0))
-    b.frame("tool", "hand", xyz=(0.1, 0, 0))
-    return b.build()
-
-
 def given() -> dict[str, np.ndarray]:
     robot = spun()
     made = arguments(robot, (N,))
@@ -75,41 +58,12 @@ def given() -> dict[str, np.ndarray]:
     return made | rest | named
 
 
-def functions(owner: Any) -> list[str]:
-    """Methods whose first argument is a configuration."""
-    found = []
-    for name in dir(owner):
-        getattr(owner, name, None)  # a method of a later package is imported
-        member = inspect.getattr_static(owner, name)
-        if not name.startswith("_") and not is_internal(owner, name) and inspect.isfunction(member):
-            first = list(inspect.signature(member).parameters)[1:2]
-            found += [name] if first and first[0] in ("q", "q0") else []
-    return found
-
-
-def called(owner: Any, name: str, state: dict[str, Any]) -> Any:
-    """The function with every argument it must have."""
-    taken = list(inspect.signature(getattr(type(owner), name)).parameters.values())[1:]
-    needed = [p.name for p in taken if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
-    values = {p: 1e-3 if p == "dt" else state[p] if p in state else OTHERS[p] for p in needed}
-    return getattr(owner, name)(**values)
-
-
-def parts(result: Any) -> list[Any]:
-    return list(
-        result.values()
-        if isinstance(result, dict)
-        else result
-        if isinstance(result, tuple)
-        else [result]
-    )
-
-
 def cases() -> list[tuple[str, str]]:
     """But for those that `test_gpu_arrays.py` tries on a larger robot."""
-    known = {door.name for door in DOORS}
+    known = {door.name for door in DOORS} | ELSEWHERE
     own = [("robot", name) for name in functions(pp.Robot) if name not in known]
-    return own + [("diagonalised", name) for name in functions(Diagonalised)]
+    others = [name for name in functions(Diagonalised) if name not in ELSEWHERE]
+    return own + [("diagonalised", name) for name in others]
 
 
 @pytest.mark.parametrize(("kind", "name"), cases())
@@ -164,21 +118,24 @@ def test_energies_that_no_motion_has_are_nan(cards):
         d.at_energy(CardArray(q), CardArray(nu), wanted)
 
 
-def test_every_policy_of_operational_space(cards):
+@pytest.mark.parametrize("char", "df")
+def test_every_policy_of_operational_space(char, cards):
     """Of an arm; one that is stretched out is singular, and by "exact" NaN."""
     robot = pp.robots.puma560()
-    q = np.array([robot.random(seed=0), robot.neutral()])
+    q = np.array([robot.random(seed=0), robot.neutral()]).astype(char)
+    close = 1e-7 if char == "d" else 1e-4
     for policy in ("exact", "pseudo", "damped"):
         found, host = (
             robot.operational_space_inertia(x, "tool", policy=policy) for x in (CardArray(q), q)
         )
         lost = np.isnan(found.array).all(axis=(1, 2))
+        assert found.dtype == host.dtype == char
         assert np.array_equal(np.isnan(found.array), np.isnan(host)) and lost.tolist() == [
             False,
             policy == "exact",
         ]
         assert np.allclose(
-            found.array[~lost], host[~lost], rtol=1e-7, atol=1e-7 * np.nanmax(np.abs(host))
+            found.array[~lost], host[~lost], rtol=close, atol=close * np.nanmax(np.abs(host))
         ), policy
 
 
@@ -188,6 +145,10 @@ def test_the_kalman_form_is_the_hosts(cards):
         robot.forward_dynamics_details(
             *(CardArray(state[x]) for x in ("q", "v", "tau")), method="kalman"
         )
+    flat = pp.load("acrobot").diagonalised
+    for method in (flat.christoffel_symbols, flat.riemann_symbols, flat.is_flat):
+        with pytest.raises(StateError, match="on the GPU"):
+            method(CardArray(np.zeros((N, 2))))
 
 
 def test_closed_chains(cards):

@@ -24,24 +24,16 @@ def given(robot, size=64):
 
 CALLS = {
     "forward_dynamics": lambda r, q, v, tau: r.forward_dynamics(q, v, tau),
-    "one row for all": lambda r, q, v, tau: r.forward_dynamics(q, v, np.ones(2)),
     "f_ext": lambda r, q, v, tau: r.forward_dynamics(
         q, v, tau, f_ext={"tool": np.ones(6), "world": v[..., :1] + np.ones(6)}
     ),
-    "matrix": lambda r, q, v, tau: r.mass_matrix(q),
-    "frame_pose": lambda r, q, v, tau: r.frame_pose(q, "tool"),
-    "regressor": lambda r, q, v, tau: r.regressor(q, v, tau),
-    "energy": lambda r, q, v, tau: r.energy(q, v),
     "float32": lambda r, q, v, tau: r.gravity(q, dtype=np.float32),
-    "jvp": lambda r, q, v, tau: r.function("forward_dynamics").jvp("q")(q, v, tau, v),
-    "expression": lambda r, q, v, tau: pp.function(r.operators.mass.inv @ pp.vector("tau"))(q, tau),
     "inverse by numbers": lambda r, q, v, tau: pp.function(
         (r.operators.mass + r.operators.I).inv @ pp.vector("tau")
     )(q, tau),
     "parameters": lambda r, q, v, tau: r.free("mass").forward_dynamics(
         q, v, tau, parameters=np.abs(v) + 1.0
     ),
-    "step": lambda r, q, v, tau: r.step(q, v, tau, 1e-3),
     "rollout": lambda r, q, v, tau: pp.rollout(
         r, q, v, tau if isinstance(tau, da.Array) else tau[:, None], steps=4, every=2
     ),
@@ -198,5 +190,20 @@ def test_coordinates_and_linearizations_stay_lazy(name):
             for x, y in pairs:
                 assert isinstance(x, da.Array) and x.shape == y.shape, method
                 np.testing.assert_allclose(x.compute(), y, rtol=1e-12, atol=1e-12)
-    with pytest.raises(pp.StateError, match="needed now, and an argument is a Dask array"):
-        robot.linearize(q, v, tau, dt=da.from_array(dt))
+
+
+def test_linearize_takes_a_dt_and_parameters_a_state():
+    """They are cut along the batch with the state, also where one block alone would fit."""
+    light, rng = pp.load("acrobot").free("mass"), np.random.default_rng(0)
+    q, v, tau = rng.standard_normal((3, 6, 2))
+    dt, parameters = np.linspace(1e-3, 1e-2, 6), light.randomised(6, seed=0)
+    lazy = da.from_array(q, chunks=(2, 1))
+    for robot in (light.at(parameters), light.at(da.from_array(parameters, chunks=(3, 1)))):
+        for step in (None, 1e-2, dt, da.from_array(dt, chunks=4)):
+            found = robot.linearize(lazy, v, tau, step)
+            step = step.compute() if isinstance(step, da.Array) else step
+            for x, y in zip(found, light.at(parameters).linearize(q, v, tau, step), strict=True):
+                assert isinstance(x, da.Array) and x.shape == y.shape
+                np.testing.assert_allclose(x.compute(), y, rtol=1e-12, atol=1e-12)
+    with pytest.raises(pp.StateError, match="the batch axes do not fit together"):
+        light.at(parameters[:2]).linearize(lazy, v, tau)

@@ -14,7 +14,14 @@ import numpy as np
 from psiphi._util.array_types import AnyArray, DType, Out
 from psiphi._util.errors import StateError
 from psiphi._util.extras import import_optional
-from psiphi._util.validate import array_library, is_foreign, on_gpu, read_array, requires_grad
+from psiphi._util.validate import (
+    array_library,
+    is_foreign,
+    is_lazy,
+    on_gpu,
+    read_array,
+    requires_grad,
+)
 from psiphi.backends.cuda.device_arrays import BY_MODULE, library_of
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.functions.arrays.function_registry import ArrayFunction, RunnableFunction
@@ -111,6 +118,53 @@ def widest_array(*values: object) -> Any:
     for x in others:  # torch.compile does not support `max` with a key
         found = x if x.dtype.itemsize > found.dtype.itemsize else found
     return found
+
+
+def beside(like: AnyArray, value: Any) -> Any:
+    """`value` for arithmetic with `like`: numbers and NumPy arrays are converted to its library,
+    device and dtype; other arrays are returned unchanged."""
+    if is_foreign(value) or is_lazy(value):
+        return value
+    return convert_like(like, np.asarray(value))
+
+
+def in_one_library(name: str, inputs: Sequence[Argument], values: Sequence[Any]) -> list[Any]:
+    """The arguments as arrays of one library: if some are foreign, the others are read as numbers
+    and converted to the library, device and widest dtype of these."""
+    if not any(map(is_foreign, values)):
+        return list(values)
+    like = widest_array(*values)
+    return [
+        x if is_foreign(x) else convert_like(like, read_numbers(name, arg, x))
+        for arg, x in zip(inputs, values, strict=True)
+    ]
+
+
+def constants_beside(values: Sequence[object], size: int, value: float = 0.0) -> Any:
+    """An array (size,) of equal numbers, of the library, device and dtype of the arguments: float32
+    if all of them are."""
+    if any(map(is_foreign, values)):
+        return full_like(widest_array(*values), size, value)
+    return np.full(size, value, np.float32 if all(map(is_single, values)) else np.float64)
+
+
+def is_single(x: object) -> bool:
+    """Whether x is an array of float32, of any library."""
+    return str(getattr(x, "dtype", "")).endswith("float32")
+
+
+def in_double(x: Any) -> Any:
+    """An array of float32 as float64, in its library. JAX must have float64 enabled: if it has not,
+    the array itself is returned, as for every other x."""
+    is_short = array_library(x) == "jax" and not sys.modules["jax"].config.jax_enable_x64
+    return cast_array(x, "float64") if is_single(x) and not is_short else x
+
+
+def cast_array(x: AnyArray, dtype: str) -> Any:
+    """An array of any library with another dtype."""
+    if array_library(x) == "torch":
+        return cast("Any", x).to(getattr(sys.modules["torch"], dtype))
+    return cast("Any", x).astype(dtype)
 
 
 def scalar_dt(name: str, array: np.ndarray) -> float:

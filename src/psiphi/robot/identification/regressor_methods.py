@@ -18,7 +18,12 @@ from psiphi.compiler.passes import Traceable
 from psiphi.compiler.sweeps.sweep_program import Argument, Program
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.functions import argument_checks
-from psiphi.functions.arrays.array_dispatch import array_module, full_like
+from psiphi.functions.arrays.array_dispatch import (
+    array_module,
+    beside,
+    constants_beside,
+    full_like,
+)
 from psiphi.functions.differentiable_function import DifferentiableFunction, traced_function
 from psiphi.model.model import Model
 from psiphi.robot.catalogue.torque_regressor import block_places
@@ -59,9 +64,9 @@ def regressor(
     Y = robot.call_quantity("regressor", dict(q=q, v=v, a=a), out, dtype, check)
     if not groups:
         return Y
-    arrays: Any = (v, a) if is_foreign(Y) else (np.asarray(x, dtype=Y.dtype) for x in (v, a))
     m, shape = array_module(Y), (*Y.shape[:-1], robot.nv)
-    columns = (m.broadcast_to(x, shape) for x in base.diagonal_columns(groups, *arrays))
+    diagonals = base.diagonal_columns(groups, beside(Y, v), beside(Y, a))
+    columns = (m.broadcast_to(x, shape) for x in diagonals)
     return m.concatenate([Y, *columns], -1)
 
 
@@ -118,11 +123,10 @@ def wrench_regressor(robot: Robot, q: Numbers, v: Numbers, a: Numbers, link: str
             f"wrench_regressor: {shown(link)} is not a moving link", nearest(link, known)
         )
     number = known.index(link)
-    foreign: list[Any] = [x for x in (q, v, a) if is_foreign(x)]
-    if not foreign:
+    if not any(map(is_foreign, (q, v, a))):
         return _by_parameter(robot, "joint_forces", dict(q=q, v=v, a=a))[..., number, :, :]
     with_inertia = robot.with_free_inertia
-    zeros = full_like(foreign[0], len(with_inertia.parameter_names), 0.0)
+    zeros = constants_beside((q, v, a), len(with_inertia.parameter_names))
     return link_force_function(with_inertia, link, number).jacobian("parameters")(q, v, a, zeros)
 
 
@@ -170,22 +174,23 @@ def excitation(
 
 def _by_parameter(robot: Robot, name: str, state: dict[str, Any]) -> Array:
     """A quantity that is linear in pi, for each unit vector pi: a new last axis (10 bodies,)."""
-    with_inertia = robot.with_free_inertia
+    with_inertia, values = robot.with_free_inertia, tuple(state.values())
     function, count = with_inertia.unbound_function(name), len(with_inertia.parameter_names)
     inputs, outputs = function.source.inputs[:-1], function.source.outputs
-    foreign = [x for x in state.values() if is_foreign(x)]
-    if foreign and not outputs[0].shape:  # it is linear: its Jacobian, in one kernel
-        zeros = full_like(foreign[0], count, 0.0)
-        return function.jacobian("parameters")(*state.values(), zeros)
-    arrays = argument_checks.plain_arrays(robot, name, inputs, state.values())
+    zeros = constants_beside(values, count)
+    if any(map(is_foreign, values)):  # it is linear: its Jacobian, in one kernel
+        return function.jacobian("parameters")(*values, zeros)
+    arrays = argument_checks.plain_arrays(robot, name, inputs, values)
     rows: dict[str, Any] = {
-        arg.name: np.asarray(x)[..., None, :] for arg, x in zip(inputs, arrays, strict=True)
+        arg.name: x[..., None, :] for arg, x in zip(inputs, arrays, strict=True)
     }
     argument_checks.check_single_configuration(with_inertia.model, name, rows["q"][..., 0, :])
-    units, zeros = rows | {"parameters": np.eye(count)}, rows | {"parameters": np.zeros(count)}
+    units = rows | {"parameters": np.eye(count, dtype=zeros.dtype)}
     # subtract the share of the rotors, which have inertia of their own
     values = with_inertia.call_quantity(name, units, None, None, False)
-    values = values - with_inertia.call_quantity(name, zeros, None, None, False)
+    values = values - with_inertia.call_quantity(
+        name, rows | {"parameters": zeros[None]}, None, None, False
+    )
     return np.moveaxis(values, -1 - len(outputs[0].shape), -1)
 
 

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cached_property, partial
-from typing import Any, NamedTuple, cast
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -39,7 +40,7 @@ from psiphi.functions.arrays.array_dispatch import (
     is_tracer,
     read_numbers,
 )
-from psiphi.functions.arrays.dask_arrays import map_blocks, refuse_lazy
+from psiphi.functions.arrays.dask_arrays import map_blocks
 from psiphi.functions.differentiable_function import DifferentiableFunction
 from psiphi.functions.scalar_fast_path import install_fast_path, no_fast_path
 from psiphi.robot import joint_law_derivatives
@@ -58,6 +59,9 @@ from psiphi.simulation.linearization.step_arguments import (
     read_dt,
     read_state,
 )
+
+if TYPE_CHECKING:
+    from psiphi.robot.free_robot import FreeRobot
 
 Pair = tuple[Any, Any]
 Batch = tuple[int, ...]
@@ -86,9 +90,8 @@ def linearize(
     ((12, 12), (12, 6))
     """
     method, parameters = check_method(method, NAME), robot.parameter_arguments
-    if any(map(is_lazy, (q, v, tau, *parameters))):
+    if any(map(is_lazy, (q, v, tau, dt, *parameters))):
         return _map_blocks(robot, q, v, tau, dt, method)
-    refuse_lazy(NAME, "dt is needed now", dt)
     if not any(map(is_foreign, (q, v, tau, dt, *parameters))):
         return _on_host(robot, q, v, tau, dt, method)
     foreign = [x for x in parameters if is_foreign(x)]
@@ -103,12 +106,33 @@ def _map_blocks(
     robot: Robot, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers | None, method: str
 ) -> Any:
     """(A, B) of Dask arrays, as Dask arrays."""
-    refuse_lazy(NAME, "parameters and dt are needed now", dt, *robot.parameter_arguments)
     n, nv = 2 * robot.nv, robot.nv
-    inputs = Argument("q", (robot.nq,)), Argument("v", (nv,)), Argument("tau", (nv,))
+    inputs = [Argument("q", (robot.nq,)), Argument("v", (nv,)), Argument("tau", (nv,))]
+    values: list[Any] = [q, v, tau]
+    for name, array in zip((PARAMETERS,), robot.parameter_arguments, strict=False):
+        inputs.append(Argument(name, array.shape[-1:]))
+        values.append(array)
+    if dt is not None:
+        inputs.append(Argument("dt", ()))
+        values.append(dt if is_lazy(dt) else read_dt(dt, NAME))
     outputs = Argument("A", (n, n)), Argument("B", (n, nv))
-    call = partial(linearize, robot, dt=dt, method=method)
-    return map_blocks(NAME, call, inputs, outputs, (q, v, tau), None)
+    call = BlockLinearization(robot, dt is not None, method)
+    return map_blocks(NAME, call, inputs, outputs, values, None)
+
+
+@dataclass(frozen=True)
+class BlockLinearization:
+    """A and B of one block of Dask arrays: of q, v, tau, the parameters if any, and dt."""
+
+    robot: Robot
+    is_step: bool
+    method: str
+
+    def __call__(self, *arrays: np.ndarray) -> Pair:
+        q, v, tau, *parameters = arrays
+        dt = parameters.pop() if self.is_step else None
+        robot = cast("FreeRobot", self.robot).at(*parameters) if parameters else self.robot
+        return linearize(robot, q, v, tau, dt, self.method)
 
 
 def _on_host(

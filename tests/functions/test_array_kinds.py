@@ -111,6 +111,9 @@ def expressions() -> dict[str, Callable[..., Any]]:
         ),
         "method": lambda q, v, tau: robot.forward_dynamics(q, v, tau, method="FD3"),
         "kalman": lambda q, v, tau: robot.forward_dynamics_details(q, v, tau, method="kalman"),
+        "kalman parameters": lambda q, v, tau, parameters: free.forward_dynamics_details(
+            q, v, tau, method="kalman", parameters=parameters
+        ),
         "several frames": lambda q: robot.frame_pose(q, ["tool", "hand"]),
         "damped": lambda q: robot.operational_space_inertia(q, "tool", policy="damped"),
         "more columns": lambda q, v, a: robot.regressor(q, v, a, more=("armature", "friction")),
@@ -208,7 +211,7 @@ class Kind(NamedTuple):
     layouts: tuple[str, ...] = ALL
     is_single: bool = False
     column: bool = False  # dt is an array (..., 1)
-    some: bool = False  # only the first argument
+    of_arguments: str = "all"  # or only the "first", or only the "last"
 
 
 KINDS = {
@@ -227,10 +230,11 @@ KINDS = {
         partial(tensor, requires_grad=True), torch.Tensor, ("one state", "grid"), column=True
     ),
     "torch, float32": Kind(lambda x: tensor(single(x)), torch.Tensor, ("grid",), True, True),
-    "torch, first": Kind(tensor, torch.Tensor, ("batch", "one row first"), some=True),
+    "torch, first": Kind(tensor, torch.Tensor, ("batch", "one row first"), of_arguments="first"),
+    "torch, last": Kind(tensor, torch.Tensor, ("batch",), column=True, of_arguments="last"),
     "jax": Kind(lambda x: jnp.asarray(single(x)), jax.Array, ("grid",), True, True),
     "dask": Kind(lazy, da.Array, ("grid",)),
-    "dask, first": Kind(lazy, da.Array, ("batch",), some=True),
+    "dask, first": Kind(lazy, da.Array, ("batch",), of_arguments="first"),
 }
 
 
@@ -264,10 +268,10 @@ def one_by_one(call: Call, given: Arrays, lead: tuple[int, ...]) -> list[np.ndar
 
 REFUSED: dict[str, tuple[str, ...]] = {  # words of the error: kinds or calls, as far as they go
     "is not one compiled function": ("dense expression",),
-    "a part of this is computed by NumPy": ("kalman",),
+    "a part of this is computed by NumPy": ("kalman", "kalman parameters"),
     "whose eigenvectors have no gradients": ("torch, gradient",),
     "along which Dask arrays are cut": ("rollout parameters",),
-    "give one number, or an array (...": ("torch, first",),
+    "give one number, or an array (...": ("torch, first", "torch, last"),
 }
 # of closed chains: compiled functions of the state, with the arrays of other libraries; others read
 # numbers, and return NumPy arrays
@@ -310,10 +314,9 @@ def test_every_kind_gives_the_numbers_of_each_state_alone(call: Call):
 
 
 def check(call: Call, name: str, kind: Kind, plain: Arrays, wanted: list[np.ndarray]) -> None:
-    given = {
-        key: x if kind.some and i else kind.of(x[..., None] if kind.column and key == "dt" else x)
-        for i, (key, x) in enumerate(plain.items())
-    }
+    given, places = dict(plain), {"all": slice(None), "first": slice(1), "last": slice(-1, None)}
+    for key in list(plain)[places[kind.of_arguments]]:
+        given[key] = kind.of(plain[key][..., None] if kind.column and key == "dt" else plain[key])
     try:
         found = call(given)
     except pp.Error as error:

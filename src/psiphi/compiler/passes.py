@@ -93,6 +93,24 @@ class Traceable:
         return without_memo(self)
 
 
+@dataclass(frozen=True, eq=False)
+class RuleRequest(Traceable):
+    """A rule of a robot as a request: `rule(inputs, outputs)` is its code."""
+
+    model: Model
+    equation: str
+    inputs: Arguments
+    outputs: Arguments
+    rule: Callable[[Arguments, Arguments], Any]
+    has_loops: bool = False
+
+    def arguments(self) -> tuple[Arguments, Arguments]:
+        return self.inputs, self.outputs
+
+    def trace(self) -> Any:
+        return self.rule(self.inputs, self.outputs)
+
+
 @dataclass(frozen=True)
 class Candidate:
     """One form of an equation: its polynomials, their derivation, and its sweeps once lowered."""

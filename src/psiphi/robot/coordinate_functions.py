@@ -7,11 +7,11 @@ They are traced from `model/manifold.py`, and serve arrays of torch, JAX and GPU
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from psiphi.compiler.passes import Traceable
+from psiphi.compiler.equations import Arguments
+from psiphi.compiler.passes import RuleRequest
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.array_trace import trace_rule
@@ -32,32 +32,23 @@ LAWS: dict[str, tuple[str, tuple[str, ...], Callable[[Manifold], CoordinateRule]
 }
 
 
-@dataclass(frozen=True, eq=False)
-class CoordinateLaw(Traceable):
+def _request(model: Model, law: str) -> RuleRequest:
     """A row of `LAWS` for one model, as a request to the compiler."""
+    size, names, _ = LAWS[law]
+    sizes = {name: getattr(model, attribute) for name, attribute in ARGUMENT_SIZES.items()}
+    inputs = tuple(
+        Argument(name, (sizes.get(name, 1),), name[:1] if name in sizes else "") for name in names
+    )
+    outputs = (Argument("x", (getattr(model, size),)),)
+    equation = f"{law}({', '.join(names)})"
+    return RuleRequest(model, equation, inputs, outputs, partial(_trace, model, law))
 
-    model: Model
-    law: str
 
-    @property
-    def equation(self) -> str:
-        return f"{self.law}({', '.join(LAWS[self.law][1])})"
-
-    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
-        size, names, _ = LAWS[self.law]
-        sizes = {name: getattr(self.model, attribute) for name, attribute in ARGUMENT_SIZES.items()}
-        inputs = tuple(
-            Argument(name, (sizes.get(name, 1),), name[:1] if name in sizes else "")
-            for name in names
-        )
-        return inputs, (Argument("x", (getattr(self.model, size),)),)
-
-    def trace(self) -> StraightCode:
-        inputs, _ = self.arguments()
-        law = LAWS[self.law][2](self.model.manifold)
-        return trace_rule(self.law, inputs, lambda **values: {"x": law(*values.values())})
+def _trace(model: Model, law: str, inputs: Arguments, outputs: Arguments) -> StraightCode:
+    rule = LAWS[law][2](model.manifold)
+    return trace_rule(law, inputs, lambda **values: {"x": rule(*values.values())})
 
 
 def coordinate_function(robot: QuantityMethods, law: str) -> DifferentiableFunction:
     """The compiled function of a robot for a row of `LAWS`."""
-    return traced_function(robot.function_cache, law, partial(CoordinateLaw, robot.model, law))
+    return traced_function(robot.function_cache, law, partial(_request, robot.model, law))

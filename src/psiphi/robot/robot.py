@@ -232,7 +232,9 @@ class Robot(FrameMethods):
         v' - w x v], whereas FD2 and FD4 return [w'; v' - g].
         """
         if self._check_method(method) == "kalman":
-            argument_checks.require_numpy("forward_dynamics_details", q, v, tau)
+            name = "forward_dynamics_details"
+            free = () if self.freed is None else (self._parameter_values(name),)
+            argument_checks.require_numpy(name, q, v, tau, *free)
         state = dict(q=q, v=v, tau=tau)
         results = self.call_with_wrenches(method, state, f_ext, axes, None, dtype, check)
         names = [arg.name for arg in self.unbound_function(method).source.outputs]

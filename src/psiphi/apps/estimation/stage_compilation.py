@@ -8,8 +8,7 @@ instants compiles as fast as one of three.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,11 @@ import numpy as np
 from psiphi.apps.estimation.filter_covariances import covariance_program
 from psiphi.apps.estimation.smoother_equations import smoother_program
 from psiphi.apps.estimation.stage_links import TreeShape
-from psiphi.compiler.passes import Traceable
+from psiphi.compiler.equations import Arguments
+from psiphi.compiler.passes import RuleRequest
 from psiphi.compiler.sweeps.interpreter import interpret
 from psiphi.compiler.sweeps.link_loops import LinkLoops, trace_loops
-from psiphi.compiler.sweeps.sweep_program import Argument, Program
+from psiphi.compiler.sweeps.sweep_program import Program
 from psiphi.functions.compiled_function import Function, QuantityRequest
 
 PROGRAMS: dict[str, Callable[[TreeShape], Program]] = {
@@ -29,30 +29,19 @@ PROGRAMS: dict[str, Callable[[TreeShape], Program]] = {
 }
 
 
-@dataclass(frozen=True)
-class StageLoops(Traceable):
-    """A program of a tree shape, as a request to the compiler."""
-
-    model: Any  # a TreeShape, which has the attributes of a model that the compiler reads
-    name: str
-    has_loops = True
-
-    @property
-    def equation(self) -> str:
-        return f"the {self.name} of a linear Gaussian tree"
-
-    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
-        program = PROGRAMS[self.name](self.model)
-        return program.inputs, program.outputs
-
-    def trace(self) -> LinkLoops:
-        return trace_loops(PROGRAMS[self.name](self.model), self.model)
+def _trace(shape: TreeShape, name: str, inputs: Arguments, outputs: Arguments) -> LinkLoops:
+    return trace_loops(PROGRAMS[name](shape), shape)
 
 
 @lru_cache(maxsize=64)
 def compiled(shape: TreeShape, name: str) -> Function:
     """The program as a gufunc over batches of models and data."""
-    return Function(QuantityRequest(name), StageLoops(shape, name))
+    program, equation = PROGRAMS[name](shape), f"the {name} of a linear Gaussian tree"
+    # a TreeShape has the attributes of a model that the compiler reads
+    model: Any = shape
+    rule = partial(_trace, shape, name)
+    request = RuleRequest(model, equation, program.inputs, program.outputs, rule, has_loops=True)
+    return Function(QuantityRequest(name), request)
 
 
 def run(

@@ -4,7 +4,6 @@ parameters. `robot.py` lists them."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,8 @@ from psiphi._util.array_types import Array, DType, Numbers, Out
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
 from psiphi._util.validate import is_foreign
-from psiphi.compiler.passes import Traceable
+from psiphi.compiler.equations import Arguments
+from psiphi.compiler.passes import RuleRequest
 from psiphi.compiler.sweeps.sweep_program import Argument, Program
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.functions import argument_checks
@@ -25,7 +25,6 @@ from psiphi.functions.arrays.array_dispatch import (
     full_like,
 )
 from psiphi.functions.differentiable_function import DifferentiableFunction, traced_function
-from psiphi.model.model import Model
 from psiphi.robot.catalogue.torque_regressor import block_places
 from psiphi.robot.identification import base_parameters as base
 
@@ -219,32 +218,23 @@ def base_parameters(robot: Robot, *, more: str | Sequence[str] = ()) -> base.Bas
     return base.base_parameters(robot, more)
 
 
-@dataclass(frozen=True, eq=False)
-class LinkForce(Traceable):
+def _link_force(of: DifferentiableFunction, number: int) -> RuleRequest:
     """[moment; force] through the joint of one body: six of the results of `joint_forces`."""
+    equation, outputs = f"f({number}), f = phi (M alpha + b)", (Argument("f", (6,)),)
+    rule = partial(_trace_link_force, of, number)
+    return RuleRequest(of.source.model, equation, of.source.inputs, outputs, rule)
 
-    of: DifferentiableFunction
-    number: int
 
-    @property
-    def model(self) -> Model:
-        return self.of.source.model
-
-    @property
-    def equation(self) -> str:
-        return f"f({self.number}), f = phi (M alpha + b)"
-
-    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
-        return self.of.source.inputs, (Argument("f", (6,)),)
-
-    def trace(self) -> StraightCode:
-        code, start = self.of.source.code, 6 * self.number
-        assert isinstance(code, StraightCode)
-        stores = tuple((0, i - start, node) for _, i, node in code.stores if start <= i < start + 6)
-        return StraightCode(Program("link_force", *self.arguments(), ()), code.tape, stores)
+def _trace_link_force(
+    of: DifferentiableFunction, number: int, inputs: Arguments, outputs: Arguments
+) -> StraightCode:
+    code, start = of.source.code, 6 * number
+    assert isinstance(code, StraightCode)
+    stores = tuple((0, i - start, node) for _, i, node in code.stores if start <= i < start + 6)
+    return StraightCode(Program("link_force", inputs, outputs, ()), code.tape, stores)
 
 
 def link_force_function(robot: FreeRobot, link: str, number: int) -> DifferentiableFunction:
-    """The compiled `LinkForce` of a link, given by its name and the number of its body."""
-    make = partial(LinkForce, robot.unbound_function("joint_forces"), number)
+    """The compiled force through the joint of a link: its name, and the number of its body."""
+    make = partial(_link_force, robot.unbound_function("joint_forces"), number)
     return traced_function(robot.function_cache, f"force through {link}", make)

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from typing import Any
 
 from psiphi._util.array_types import AnyArray
@@ -19,45 +18,24 @@ from psiphi._util.errors import StateError
 from psiphi._util.validate import is_foreign, robot_of
 from psiphi.compiler.ir.block_frame import BlockFrame
 from psiphi.compiler.ir.loop_nodes import SingleStep
-from psiphi.compiler.passes import Traceable
+from psiphi.compiler.passes import RuleRequest
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
 from psiphi.functions.arrays.array_dispatch import convert_like, dispatch
 from psiphi.functions.differentiable_function import traced_function
-from psiphi.model.model import Model
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions, RolloutProgram
 from psiphi.simulation.control.control_law import Controller
 
 
-@dataclass(frozen=True, eq=False)
-class LawTorque(Traceable):
+def _request(program: RolloutProgram) -> RuleRequest:
     """tau of a law at a state, as a request to the compiler."""
-
-    program: RolloutProgram
-    movable_inertia: bool = True
-    columns: str = ""
-
-    @property
-    def model(self) -> Model:
-        return self.program.robot.model
-
-    @property
-    def equation(self) -> str:
-        return f"tau by {', '.join(step.name for step in self.program.options.law.steps)}"
-
-    @cached_property
-    def frame(self) -> BlockFrame:
-        return BlockFrame(self.program.law_blocks)
-
-    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
-        sizes = self.frame.sizes
-        names = [name for name in self.program.options.packed_once if name in sizes]
-        inputs = tuple(
-            Argument(name, (sizes[name],), name if name in ("q", "v") else "") for name in names
-        )
-        return inputs, (Argument("tau", (self.model.nv,)),)
-
-    def trace(self) -> SingleStep:
-        return SingleStep(self.frame, tuple(self.program.law_blocks), *self.arguments())
+    model, frame = program.robot.model, BlockFrame(program.law_blocks)
+    names = [name for name in program.options.packed_once if name in frame.sizes]
+    inputs = tuple(
+        Argument(name, (frame.sizes[name],), name if name in ("q", "v") else "") for name in names
+    )
+    equation = f"tau by {', '.join(step.name for step in program.options.law.steps)}"
+    outputs, order = (Argument("tau", (model.nv,)),), tuple(program.law_blocks)
+    return RuleRequest(model, equation, inputs, outputs, partial(SingleStep, frame, order))
 
 
 def torque(controller: Controller, values: Mapping[str, AnyArray]) -> Any:
@@ -81,7 +59,7 @@ def torque(controller: Controller, values: Mapping[str, AnyArray]) -> Any:
     )
     program = RolloutProgram(controller.robot, options)
     key = json.dumps([*options.key, *program.foreign_rules])
-    function = traced_function(robot.function_cache, name, lambda: LawTorque(program), key)
+    function = traced_function(robot.function_cache, name, partial(_request, program), key)
     by_place = {**values, **dict(zip((PARAMETERS,), robot.parameter_arguments, strict=False))}
     arguments = [by_place[arg.name.removeprefix("law.")] for arg in function.inputs]
     if any(map(is_foreign, arguments)):

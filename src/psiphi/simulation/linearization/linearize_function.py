@@ -7,13 +7,13 @@ evaluated by running their own tapes on these expressions; zeros in the tangents
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeGuard
 
 import numpy as np
 
-from psiphi.compiler.passes import Traceable, code, is_large
+from psiphi.compiler.equations import Arguments
+from psiphi.compiler.passes import RuleRequest, code, is_large
 from psiphi.compiler.sweeps.sweep_program import Argument, Program
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.tape import Tape
@@ -23,51 +23,40 @@ from psiphi.functions.differentiable_function import (
     DifferentiableFunction,
     traced_function,
 )
-from psiphi.model.model import Model
 from psiphi.robot.robot import Robot
 from psiphi.simulation.integration.integrators import METHODS
 
 StateMatrices = Callable[..., np.ndarray]  # (robot, q, v, tau, h, method, parameters) -> [A B]
 
 
-@dataclass(frozen=True, eq=False)
-class LinearSystem(Traceable):
+def _linear_system(robot: Robot, method: str, matrices: StateMatrices) -> RuleRequest:
     """A and B of a robot as a request to the compiler; `method` is "" in continuous time."""
+    n = robot.model.nv
+    after = f"x = A x + B dtau after a step of {method}"
+    equation = f"A, B with {after if method else 'dx/dt = A x + B dtau'}"
+    dt = (Argument("dt", (1,)),) if method else ()
+    inputs = (*robot.unbound_function("forward_dynamics").source.inputs, *dt)
+    outputs = Argument("A", (2 * n, 2 * n)), Argument("B", (2 * n, n))
+    rule = partial(_trace, robot, method, matrices)
+    return RuleRequest(robot.model, equation, inputs, outputs, rule)
 
-    robot: Robot
-    method: str
-    matrices: StateMatrices
 
-    @property
-    def model(self) -> Model:
-        return self.robot.model
-
-    @property
-    def equation(self) -> str:
-        after = f"x = A x + B dtau after a step of {self.method}"
-        return f"A, B with {after if self.method else 'dx/dt = A x + B dtau'}"
-
-    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
-        n = self.model.nv
-        dt = (Argument("dt", (1,)),) if self.method else ()
-        inputs = (*self.robot.unbound_function("forward_dynamics").source.inputs, *dt)
-        return inputs, (Argument("A", (2 * n, 2 * n)), Argument("B", (2 * n, n)))
-
-    def trace(self) -> StraightCode:
-        (inputs, outputs), tape, n = self.arguments(), Tape(), self.model.nv
-        q, v, tau, *others = (
-            np.array([tape.leaf(str(place), i) for i in range(arg.size)], object)
-            for place, arg in enumerate(inputs)
-        )
-        h = others.pop() if self.method else None
-        matrices = self.matrices(self.robot, q, v, tau, h, self.method, others)
-        pair = matrices[:, : 2 * n], matrices[:, 2 * n :]
-        stores = (
-            (k, i, tape.operand(x))
-            for k, matrix in enumerate(pair)
-            for i, x in enumerate(matrix.flat)
-        )
-        return StraightCode(Program("linearize", inputs, outputs, ()), tape, tuple(stores))
+def _trace(
+    robot: Robot, method: str, matrices: StateMatrices, inputs: Arguments, outputs: Arguments
+) -> StraightCode:
+    tape, n = Tape(), robot.model.nv
+    q, v, tau, *others = (
+        np.array([tape.leaf(str(place), i) for i in range(arg.size)], object)
+        for place, arg in enumerate(inputs)
+    )
+    h = others.pop() if method else None
+    pair = matrices(robot, q, v, tau, h, method, others)
+    stores = (
+        (k, i, tape.operand(x))
+        for k, matrix in enumerate((pair[:, : 2 * n], pair[:, 2 * n :]))
+        for i, x in enumerate(matrix.flat)
+    )
+    return StraightCode(Program("linearize", inputs, outputs, ()), tape, tuple(stores))
 
 
 def linearize_function(
@@ -90,7 +79,7 @@ def linearize_function(
     ):
         return None
     return traced_function(
-        robot.function_cache, name, partial(LinearSystem, robot, method, matrices)
+        robot.function_cache, name, partial(_linear_system, robot, method, matrices)
     )
 
 

@@ -10,7 +10,7 @@ The code consists of the blocks of a rollout.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, cast
 
@@ -20,10 +20,10 @@ from psiphi._util.array_types import AnyArray, Array, Numbers
 from psiphi._util.errors import Error
 from psiphi._util.validate import is_foreign, is_lazy, on_gpu
 from psiphi.backends.cuda.kernel_launch import dtype_and_device
-from psiphi.compiler.equations import with_parameters
+from psiphi.compiler.equations import Arguments, with_parameters
 from psiphi.compiler.ir.block_frame import BlockFrame
 from psiphi.compiler.ir.loop_nodes import SingleStep
-from psiphi.compiler.passes import Traceable
+from psiphi.compiler.passes import RuleRequest
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.functions.arrays.array_dispatch import (
     as_row,
@@ -54,39 +54,31 @@ from psiphi.simulation.linearization.step_arguments import (
 Pair = tuple[np.ndarray, np.ndarray]
 
 
-@dataclass(frozen=True, eq=False)
-class MethodStep(Traceable):
+def _method_step(model: Model, method: str) -> RuleRequest:
     """One step of a method as a request to the compiler: the blocks of a rollout, once."""
-
-    model: Model
-    method: str
-
-    @property
-    def equation(self) -> str:
-        return f"[q; v] after one step of {self.method}"
-
-    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
-        m = self.model
-        state = (m.nq + m.nv,)
-        inputs = (
-            Argument("q", (m.nq,), "q"),
-            Argument("v", (m.nv,), "v"),
-            Argument("tau", (m.nv,), "v"),
+    state = (model.nq + model.nv,)
+    inputs = with_parameters(
+        (
+            Argument("q", (model.nq,), "q"),
+            Argument("v", (model.nv,), "v"),
+            Argument("tau", (model.nv,), "v"),
             Argument("h", (1,)),
-        )
-        return (*with_parameters(inputs, m), Argument("like", state)), (Argument("x", state),)
+        ),
+        model,
+    )
+    equation, rule = f"[q; v] after one step of {method}", partial(_trace_step, model, method)
+    inputs = (*inputs, Argument("like", state))
+    return RuleRequest(model, equation, inputs, (Argument("x", state),), rule)
 
-    def trace(self) -> SingleStep:
-        program = RolloutProgram(
-            Robot.of(self.model), RolloutOptions(self.method, Law(), time_varying=False, hold=False)
-        )
-        sizes = {"Q": self.model.nq, "V": self.model.nv, "like": self.model.nq + self.model.nv}
-        both = trace("both", sizes, lambda Q, V, like: {"x": np.concatenate([Q, V])})
-        return SingleStep(
-            BlockFrame(program.blocks | {"both": (both, {})}),
-            ("start", *program.order, "both"),
-            *self.arguments(),
-        )
+
+def _trace_step(model: Model, method: str, inputs: Arguments, outputs: Arguments) -> SingleStep:
+    program = RolloutProgram(
+        Robot.of(model), RolloutOptions(method, Law(), time_varying=False, hold=False)
+    )
+    sizes = {"Q": model.nq, "V": model.nv, "like": model.nq + model.nv}
+    both = trace("both", sizes, lambda Q, V, like: {"x": np.concatenate([Q, V])})
+    frame = BlockFrame(program.blocks | {"both": (both, {})})
+    return SingleStep(frame, ("start", *program.order, "both"), inputs, outputs)
 
 
 class Stepper:
@@ -105,7 +97,7 @@ class Stepper:
     def function(self) -> DifferentiableFunction:
         """The compiled step; one for all values of a robot's parameters."""
         return traced_function(
-            self.functions, f"step {self.method}", partial(MethodStep, self.model, self.method)
+            self.functions, f"step {self.method}", partial(_method_step, self.model, self.method)
         )
 
     def __call__(self, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers) -> Pair:

@@ -47,8 +47,8 @@ from psiphi.model.named_parts import NamedParts, read_only
 
 if TYPE_CHECKING:
     from psiphi.model.builder.records import Description
-    from psiphi.model.loops.clusters import Embedding
-    from psiphi.model.parameters.free_parameters import FreeParameters
+    from psiphi.model.loops.clusters import Cluster, Embedding
+    from psiphi.model.parameters.free_parameters import FreeParameters, ParameterBlock
 
 __all__ = [
     "IDENTITY",
@@ -117,8 +117,22 @@ class Model:
     @property
     def body_count(self) -> int:
         """The number of bodies, without the nodes of flexible links."""
-        clusters = () if self.embedding is None else self.embedding.clusters
-        return len(self.bodies) - sum(len(cluster.bodies) for cluster in clusters if cluster.modes)
+        flexible = (cluster for cluster in self.clusters if cluster.modes)
+        return len(self.bodies) - sum(len(cluster.bodies) for cluster in flexible)
+
+    @property
+    def clusters(self) -> tuple[Cluster, ...]:
+        """(Internal use only) The embedded loops and the flexible links; () if there are none."""
+        return () if self.embedding is None else self.embedding.clusters
+
+    @property
+    def has_loops(self) -> bool:
+        """(Internal use only) Whether embedded loops make joints depend on others."""
+        return not all(cluster.modes for cluster in self.clusters)
+
+    def free_blocks(self, group: str) -> list[ParameterBlock]:
+        """(Internal use only) The free parameters of a group, "mass" or "offsets" for instance."""
+        return [] if self.freed is None else self.freed.blocks_of(group)
 
     @cached_property
     def manifold(self) -> Manifold:

@@ -54,7 +54,7 @@ def parameters_of(robot: Robot) -> tuple[Any, ...]:
 def model_values(robot: Robot, name: str) -> np.ndarray:
     """The model's numbers `name`, (nv,), or (..., nv) if they are parameters with batch axes."""
     row = np.array(getattr(robot, name))
-    for block in robot.freed.blocks_of(name) if robot.freed is not None else ():
+    for block in robot.free_blocks(name):
         (parameters,) = parameters_of(robot)
         row = np.array(np.broadcast_to(row, (*parameters.shape[:-1], robot.nv)))
         row[..., robot.joints[block.body].v_slice] = parameters[..., block.columns]
@@ -65,7 +65,7 @@ def parameter_mask(robot: Robot, name: str) -> np.ndarray:
     """(nv,): 1 where the number `name` is a free parameter, else 0. A parameter acts even if its
     value is zero, because motions have derivatives with respect to it."""
     found = np.zeros(robot.nv)
-    for block in robot.freed.blocks_of(name) if robot.freed is not None else ():
+    for block in robot.free_blocks(name):
         found[robot.joints[block.body].v_slice] = 1.0
     return found
 

@@ -78,11 +78,7 @@ def joint_rates(model: Model, q: Matrix, v: Matrix) -> list[Matrix]:
 
 
 def clusters(model: Model) -> list[ClusterJoint]:
-    return (
-        []
-        if model.embedding is None
-        else [cluster_joint(model, cluster) for cluster in model.embedding.clusters]
-    )
+    return [cluster_joint(model, cluster) for cluster in model.clusters]
 
 
 def dense_units(letters: DenseLetters) -> list[Unit]:

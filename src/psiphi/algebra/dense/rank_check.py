@@ -17,6 +17,7 @@ from psiphi.algebra.expressions.letters import ALPHABET, SymbolLetter
 from psiphi.algebra.expressions.notation import UNICODE
 from psiphi.algebra.expressions.terms import Term
 from psiphi.model.model import Model
+from psiphi.model.parameters.free_parameters import nominal_model
 
 STATES = 3  # random states at which the rank is computed
 MAX_BODIES_WHEN_WRITTEN = 40  # robots up to this size are checked when the inverse is written,
@@ -37,7 +38,7 @@ def check_invertible(
     """Raise a StateError for t⁻¹ if t is singular at a few random states of the robot."""
     if model is None or len(model.bodies) > max_bodies or term in REGULAR:
         return
-    rank = _rank_deficiency(term, model if model.freed is None else model.freed.nominal)
+    rank = _rank_deficiency(term, nominal_model(model))
     if rank is not None:
         text = UNICODE.text(term)
         raise StateError(

@@ -168,9 +168,8 @@ class StateAttributeError(StateError, AttributeError):
 
 def has_rotors(model: Model) -> bool:
     """True if any joint has rotor inertia."""
-    clusters = () if model.embedding is None else model.embedding.clusters
     return any(joint.armature.any() for joint in model.joints) or any(
-        any(cluster.armature) for cluster in clusters
+        any(cluster.armature) for cluster in model.clusters
     )
 
 

@@ -250,8 +250,7 @@ def configuration(robot: Robot, name: str, value: Numbers) -> np.ndarray:
 
 def translational(robot: Robot) -> np.ndarray:
     """(nv,): whether a coordinate is a length."""
-    clusters = robot.embedding.clusters if robot.embedding else ()
-    cluster_of = {k: cluster for cluster in clusters for k in cluster.bodies}
+    cluster_of = {k: cluster for cluster in robot.clusters for k in cluster.bodies}
     mask: list[bool] = []
     for joint in robot.joints:
         slides, cluster = list(joint.row.slides), cluster_of.get(joint.index)

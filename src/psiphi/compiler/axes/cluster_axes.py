@@ -275,8 +275,7 @@ class ClusteredTree(Tree):
 def cluster_tree(tree: Tree) -> ClusteredTree:
     """The tree whose links are the clusters of a spanning tree, and its other bodies."""
     model = tree.model
-    assert model.embedding is not None
-    first = {cluster.first: cluster for cluster in model.embedding.clusters}
+    first = {cluster.first: cluster for cluster in model.clusters}
     links: list[Any] = []  # Link or ClusterLink, which sweeps do not distinguish
     runs: list[range] = []
     body = 0

@@ -224,11 +224,8 @@ def _place_all(
     axes were moved."""
     placed: list[JointPlacement] = [JointPlacement()] * len(model.joints)
     roots = [joint.index for joint in model.joints if joint.parent == WORLD]
-    free = (  # joints whose origin in the parent is a free parameter
-        {block.body for block in model.freed.blocks_of("offsets")}
-        if model.freed is not None
-        else set()
-    )
+    # joints whose origin in the parent is a free parameter
+    free = {block.body for block in model.free_blocks("offsets")}
     for k in [*reversed(range(len(model.joints))), WORLD]:
         fixed = [c for c in (children[k] if k != WORLD else roots) if c not in free]
         Q = canonical[k].after if k != WORLD else np.eye(3)

@@ -10,7 +10,7 @@ from psiphi.model.model import Model
 def model_description(model: Model) -> Description:
     """The records a model was built from, or a ModelError if they are unknown or do not suffice."""
     records = model.description
-    if model.embedding is not None and model.embedding.has_loops:
+    if model.has_loops:
         raise ModelError(
             f"the loops of {model.name} are embedded, but a pp.Builder represents trees only",
             "edit it with methods (robot.lock, robot.attach, ...), or edit the tree and call "

@@ -56,7 +56,7 @@ def _immobile_joints(model: Model, q: np.ndarray, names: list[str]) -> list[str]
     zero, the rates of the others in question are zero, too.
     """
     locked = set(names)
-    for cluster in () if model.embedding is None else model.embedding.clusters:
+    for cluster in model.clusters:
         joints = [model.joints[k] for k in cluster.bodies]
         if cluster.modes or not locked & {joint.name for joint in joints}:
             continue

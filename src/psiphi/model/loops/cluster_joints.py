@@ -83,7 +83,7 @@ def cluster_joint(model: Model, cluster: Cluster) -> ClusterJoint:
 
 def free_coordinates(model: Model, joint: Joint) -> list[int]:
     """The free velocity coordinates of a joint: all, unless it is in an embedded loop or gear."""
-    for cluster in () if model.embedding is None else model.embedding.clusters:
+    for cluster in model.clusters:
         if joint.index in cluster.bodies and not cluster.modes:
             start = sum(model.joints[k].row.nv for k in cluster.bodies if k < joint.index)
             return sorted(c - start for c in cluster.free if start <= c < start + joint.row.nv)
@@ -92,8 +92,7 @@ def free_coordinates(model: Model, joint: Joint) -> list[int]:
 
 def joints_with_clusters(model: Model) -> list[Joint | ClusterJoint]:
     """The joints of a model, base to tip; the joints of a cluster are one `ClusterJoint`."""
-    clusters = () if model.embedding is None else model.embedding.clusters
-    inside = {k: cluster for cluster in clusters for k in cluster.bodies}
+    inside = {k: cluster for cluster in model.clusters for k in cluster.bodies}
     found: list[Joint | ClusterJoint] = []
     for joint in model.joints:
         cluster = inside.get(joint.index)

@@ -71,7 +71,7 @@ def _join_embeddings(parts: Sequence[Part]) -> Embedding | None:
         return None
     clusters, first = [], 0
     for part in parts:
-        for cluster in () if part.model.embedding is None else part.model.embedding.clusters:
+        for cluster in part.model.clusters:
             clusters.append(_shift_cluster(cluster, part.base, first))
         first += len(part.model.joints)
     return Embedding(

@@ -195,8 +195,7 @@ def _check_cluster(model: Model, group: str, k: int) -> None:
 
     The springs of a loop act together, and the offsets of its joints decide how it closes.
     """
-    clusters = () if model.embedding is None else model.embedding.clusters
-    cluster = next((c for c in clusters if k in c.bodies), None)
+    cluster = next((c for c in model.clusters if k in c.bodies), None)
     if cluster is None or cluster.modes:
         return
     if (group == "offsets" and cluster.ties) or group == "stiffness":

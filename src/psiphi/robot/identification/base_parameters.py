@@ -161,7 +161,7 @@ def random_motions(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Random q, v and a in general position; embedded loops are closed."""
     v, a = rng.standard_normal((2, count, robot.nv))
-    if robot.embedding is not None and robot.embedding.has_loops:
+    if robot.has_loops:
         return robot.random(rng, (count,)), v, a
     return robot.integrate(robot.neutral(), rng.uniform(-np.pi, np.pi, (count, robot.nv))), v, a
 

@@ -89,7 +89,7 @@ def _rotor_torques(
 
     These are the torques of the robot without mass, minus the armature columns of Y.
     """
-    if robot.embedding is None or not robot.embedding.has_loops:
+    if not robot.has_loops:
         return np.zeros_like(a) if "armature" in groups else robot.armature * a
     free = robot.free("inertia")
     without_mass = free.inverse_dynamics(q, v, a, parameters=np.zeros(len(free.parameter_names)))

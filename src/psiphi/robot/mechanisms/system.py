@@ -420,7 +420,7 @@ class System(SystemPrograms):
         >>> loop = pp.connect(pp.load("pelican"), [pp.Loop("ball", "tool", "world")])
         >>> loop.save(folder / "loop.xml")  # doctest: +SKIP
         """
-        if self.robot.embedding is not None and self.robot.embedding.has_loops:
+        if self.robot.has_loops:
             raise StateError(
                 f"{self.name} has embedded loops or gears as well as its own loops, and a file can "
                 "store one kind only",

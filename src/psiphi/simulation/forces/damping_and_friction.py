@@ -144,13 +144,11 @@ class DampingAndFriction:
     def parameter_slices(self, robot: Robot) -> dict[str, list[tuple[slice, slice]]]:
         """The active numbers that are parameters of the robot: {name: [(slice of the row, slice of
         the parameters), ...]}."""
-        if robot.freed is None:
-            return {}
         active, found = self.active | self.springs.active, {}
         for name in self.from_model:
             rows = [
                 (robot.joints[block.body].v_slice, block.columns)
-                for block in robot.freed.blocks_of(name)
+                for block in robot.free_blocks(name)
             ]
             if rows and name in active:
                 found[name] = rows

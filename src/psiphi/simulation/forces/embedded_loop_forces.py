@@ -102,9 +102,7 @@ def energy(m: Manifold, q: np.ndarray) -> Any:
 
 def has_loop_forces(robot: Robot, what: str) -> bool:
     """Whether dependent joints have "damping" or "friction", or any joint of a loop "springs"."""
-    if robot.embedding is None:
-        return False
-    clusters = [c for c in robot.embedding.clusters if not c.modes]
+    clusters = [c for c in robot.clusters if not c.modes]
     if what == "springs":
         return any(k or nonlinear for cluster in clusters for k, _, nonlinear in cluster.springs)
     return any(getattr(cluster, what)[c] for cluster in clusters for c in cluster.followers)

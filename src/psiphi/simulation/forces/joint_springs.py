@@ -102,8 +102,7 @@ def read_springs(plant: Plant, option: bool | Numbers) -> JointSprings:
     if isinstance(option, bool | np.bool_) and not option:
         _warn_of_loose_links(plant)
         return JointSprings()
-    embedding = plant.robot.embedding
-    if embedding is not None and embedding.has_loops and plant.is_robot:
+    if plant.robot.has_loops and plant.is_robot:
         return _embedded_springs(plant, option)
     if len(plant.robot.rest) != plant.nv:
         raise StateError(
@@ -139,7 +138,7 @@ def _embedded_springs(plant: Plant, option: bool | Numbers) -> JointSprings:
             "robot.with_spring sets them",
         )
     robot = plant.robot
-    rigid = [cluster for cluster in robot.embedding.clusters if not cluster.modes]
+    rigid = [cluster for cluster in robot.clusters if not cluster.modes]
     others = _model_springs(robot, without={k for cluster in rigid for k in cluster.bodies})
     if not embedded_loop_forces.has_loop_forces(robot, "springs"):
         return others

@@ -12,6 +12,7 @@ from psiphi.compiler.axes.link_axes import frame_tree
 from psiphi.compiler.sweeps.interpreter import interpret
 from psiphi.model.loops.closure_types import perpendicular_axes
 from psiphi.model.model import WORLD, Model, Pose
+from psiphi.model.parameters.free_parameters import nominal_model
 from psiphi.robot.catalogue.catalogue import quantity_program
 
 
@@ -36,13 +37,11 @@ def link_poses(model: Model, q: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     >>> link_poses(b.build(), [0.5])[1].tolist()
     [[0.0, 0.0, 1.0]]
     """
-    if model.freed is not None:  # link poses do not depend on masses, but on joint offsets
-        if model.freed.blocks_of("offsets"):
-            raise StateError(
-                f"joint offsets of {model.name} are free parameters",
-                "pass robot.baked(parameters)",
-            )
-        model = model.freed.nominal
+    if model.free_blocks("offsets"):
+        raise StateError(
+            f"joint offsets of {model.name} are free parameters", "pass robot.baked(parameters)"
+        )
+    model = nominal_model(model)  # poses do not depend on masses
     q = np.asarray(q, dtype=float)
     if not len(model.bodies):
         return np.zeros((*q.shape[:-1], 0, 3, 3)), np.zeros((*q.shape[:-1], 0, 3))

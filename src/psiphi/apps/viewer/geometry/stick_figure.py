@@ -71,8 +71,7 @@ def typical_length(model: Model) -> float:
 
 def _flexible_runs(model: Model) -> list[list[Joint]]:
     """For each flexible link, the joints between its nodes."""
-    clusters = () if model.embedding is None else model.embedding.clusters
-    return [[model.joints[k] for k in cluster.bodies] for cluster in clusters if cluster.modes]
+    return [[model.joints[k] for k in c.bodies] for c in model.clusters if c.modes]
 
 
 def flexible_bodies(model: Model) -> set[int]:

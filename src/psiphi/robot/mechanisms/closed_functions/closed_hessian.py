@@ -154,11 +154,8 @@ class TapeDerivative(TracedCall):
     @property
     def _keeps_joint_places(self) -> bool:
         """Whether no derivative is by positions of joints: rows are redundant for these alone."""
-        freed = self.system.robot.freed
         by = {name for _, names in self.steps for name in names}
-        if freed is None or PARAMETERS not in by:
-            return True
-        return not any(block.group == "offsets" for block in freed.blocks)
+        return PARAMETERS not in by or not self.system.robot.free_blocks("offsets")
 
     def _allowed(self, state: list[np.ndarray], behind: list[np.ndarray]) -> np.ndarray:
         """Whether the changes of every jvp satisfy the constraints, that is, have a first

@@ -199,8 +199,7 @@ class ClosedDerivative(ClosedCall):
             good = np.ones(here.sum(), dtype=bool)
             if {"q", "v"} & set(self.names):
                 good = point.has_constant_rank(r2_by_q[here], r2_by_v[here])
-            blocks = () if system.robot.freed is None else system.robot.freed.blocks
-            if PARAMETERS in self.names and any(block.group == "offsets" for block in blocks):
+            if PARAMETERS in self.names and system.robot.free_blocks("offsets"):
                 good[:] = False  # rows are redundant for these joint positions alone
             if dr2 is not None:
                 change = dr2[rest][here][..., None]

@@ -122,7 +122,7 @@ def _hub_at(
     """The hub of a tree and a trunk. Without these bodies the others fall into pieces; rows that
     share a piece form a group."""
     model, out = closure.model, bodies | trunk
-    known = model if model.freed is None else nominal_model(model)
+    known = nominal_model(model)
     piece = list(range(len(model.bodies)))
     for k, parent in enumerate(model.parent):
         piece[k] = k if parent == WORLD or parent in out else piece[parent]
@@ -166,8 +166,7 @@ def _moving_coordinates(closure: Closure, out: frozenset[int], rows: set[int]) -
         if own.start in rows:
             bodies |= {model.frame(name).body for name in (c.first, c.second)} - {WORLD}
     path = {step for k in bodies for step in path_to_body(model.parent, k)} - out
-    all_clusters = () if model.embedding is None else model.embedding.clusters
-    path = path.union(*(cluster.bodies for cluster in all_clusters if path & set(cluster.bodies)))
+    path = path.union(*(c.bodies for c in model.clusters if path & set(c.bodies)))
     found = {i for k in path for i in model.joints[k].coordinates}
     taken = {i for k in out for i in model.joints[k].coordinates}
     pairs = zip(closure.joints, closure.slices[len(closure.constraints) :], strict=True)

@@ -16,13 +16,7 @@ from psiphi._util.array_types import Array, Numbers
 from psiphi._util.validate import is_foreign, is_lazy, real_array
 from psiphi.compiler.passes import is_large
 from psiphi.functions import scalar_fast_path
-from psiphi.functions.arrays.array_dispatch import (
-    as_row,
-    dispatch,
-    full_like,
-    scalar_dt,
-    widest_array,
-)
+from psiphi.functions.arrays.array_dispatch import dispatch, dt_beside, scalar_dt, widest_array
 from psiphi.functions.arrays.dask_arrays import map_blocks
 from psiphi.model.model import Model
 from psiphi.robot.coordinate_functions import coordinate_function
@@ -66,7 +60,7 @@ def integrate(robot: Robot, q: Numbers, v: Numbers, dt: Numbers = 1.0) -> Array:
         return _map_law(robot, "integrate", law, q, v, _column(dt))
     if not (is_foreign(q) or is_foreign(v) or is_foreign(dt)):
         return Model.integrate(robot, q, v, dt)
-    h = as_row(dt) if is_foreign(dt) else full_like(widest_array(q, v), 1, _duration(dt))
+    h = dt_beside(widest_array(q, v, dt), dt, _duration)
     return dispatch(coordinate_function(robot, "integrate"), (q, v, h))
 
 

@@ -319,7 +319,8 @@ class Diagonalised:
         self, q: Numbers, nu: Numbers, *, dtype: DType = None, check: bool = False
     ) -> Array:
         """nu* nu / 2; unnormalised xi* D xi / 2. -> (...)"""
-        if any(is_foreign(x) or is_lazy(x) for x in (q, nu)):
+        is_plain = type(q) is np.ndarray and type(nu) is np.ndarray
+        if not is_plain and any(is_foreign(x) or is_lazy(x) for x in (q, nu)):
             return self.robot.kinetic_energy(
                 q, self.rates(q, nu, dtype=dtype), dtype=dtype, check=check
             )

@@ -182,8 +182,9 @@ class FrameMethods(QuantityMethods):
                 "operational_space_bias: frames is empty, expected at least one frame",
                 'give frames=("tool",)',
             )
-        inputs = Argument("q", (self.nq,), "q"), Argument("v", (self.nv,), "v")
-        q, v = in_one_library("operational_space_bias", inputs, (q, v))
+        if type(q) is not np.ndarray or type(v) is not np.ndarray:
+            inputs = Argument("q", (self.nq,), "q"), Argument("v", (self.nv,), "v")
+            q, v = in_one_library("operational_space_bias", inputs, (q, v))
         a = self.forward_dynamics(q, v, constants_beside((q, v), self.nv), check=check)
         m, drift = array_module(a), [self.frame_acceleration(q, v, a, frame) for frame in names]
         Lam = self.operational_space_inertia(q, names, policy=policy, rcond=rcond, damping=damping)

@@ -5,8 +5,9 @@ A function runs where its input arrays are: on the CPU or on the GPU.
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -30,6 +31,7 @@ MODULES = {
     "torch": "psiphi.functions.arrays.torch_operators",
     "jax": "psiphi.functions.arrays.jax_primitives",
 }
+FLOAT32 = np.dtype(np.float32)
 _calls: dict[str, Any] = {}  # {library: its `call`}
 
 
@@ -71,6 +73,13 @@ def dispatch(
     return _import_library("jax") and _calls["jax"](function, values)
 
 
+def call(function: Callable[..., Any], values: Sequence[Any]) -> Any:
+    """The results of a function for arrays of any library; of NumPy if none is foreign."""
+    if any(map(is_foreign, values)):
+        return dispatch(cast("ArrayFunction", function), values)
+    return function(*values)
+
+
 def _are_cpu_tensors(values: Sequence[Any]) -> bool:
     """Whether all are plain tensors on the CPU: the most frequent case, which must be fast."""
     torch: Any = sys.modules.get("torch")
@@ -96,10 +105,16 @@ def stack_arrays(values: Sequence[AnyArray]) -> Any:
     return (BY_MODULE[library] if library else library_of("f_ext", values[0])).stack(values)
 
 
-def full_like(like: AnyArray, size: int, value: float) -> Any:
-    """An array (size,) of equal numbers, of the library, device and dtype of `like`."""
+def full_like(like: AnyArray, shape: int | tuple[int, ...], value: float) -> Any:
+    """An array of equal numbers, of the library, device and dtype of `like`; of float64 for NumPy
+    and lists."""
     name = array_library(like)
-    return (BY_MODULE[name] if name else library_of("like", like)).full(like, size, value)
+    if not name and not on_gpu(like):
+        return np.full(shape, value)
+    library = BY_MODULE[name] if name else library_of("like", like)
+    if isinstance(shape, int):
+        return library.full(like, shape, value)
+    return library.full(like, math.prod(shape), value).reshape(shape)
 
 
 def convert_like(like: AnyArray, array: np.ndarray) -> Any:
@@ -123,6 +138,8 @@ def widest_array(*values: object) -> Any:
 def beside(like: AnyArray, value: Any) -> Any:
     """`value` for arithmetic with `like`: numbers and NumPy arrays are converted to its library,
     device and dtype; other arrays are returned unchanged."""
+    if type(value) is np.ndarray and type(like) is np.ndarray:
+        return value.astype(like.dtype, copy=False)
     if is_foreign(value) or is_lazy(value):
         return value
     return convert_like(like, np.asarray(value))
@@ -143,9 +160,11 @@ def in_one_library(name: str, inputs: Sequence[Argument], values: Sequence[Any])
 def constants_beside(values: Sequence[object], size: int, value: float = 0.0) -> Any:
     """An array (size,) of equal numbers, of the library, device and dtype of the arguments: float32
     if all of them are."""
-    if any(map(is_foreign, values)):
-        return full_like(widest_array(*values), size, value)
-    return np.full(size, value, np.float32 if all(map(is_single, values)) else np.float64)
+    foreign = [x for x in values if type(x) is not np.ndarray and is_foreign(x)]
+    if foreign:
+        return full_like(widest_array(*foreign), size, value)
+    kinds = {getattr(x, "dtype", None) for x in values}
+    return np.full(size, value, FLOAT32 if kinds == {FLOAT32} else np.float64)
 
 
 def is_single(x: object) -> bool:
@@ -178,6 +197,11 @@ def scalar_dt(name: str, array: np.ndarray) -> float:
 def as_row(dt: Any) -> Any:
     """A foreign dt as an array (..., 1), as functions expect it."""
     return dt if dt.ndim else dt.reshape(1)
+
+
+def dt_beside(like: AnyArray, dt: Any, read: Callable[[Any], float]) -> Any:
+    """dt as an array (..., 1) of the library of `like`; `read` reads a number."""
+    return as_row(dt) if is_foreign(dt) else full_like(like, 1, read(dt))
 
 
 def contiguous(x: AnyArray) -> Any:

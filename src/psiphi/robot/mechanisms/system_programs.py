@@ -226,8 +226,8 @@ class SystemPrograms(Forest):
         return self.call_function(function, self.state_arrays(**arrays))
 
     def _zero_velocity(self, q: Numbers) -> Any:
-        """v = 0, on the device of q."""
-        return full_like(cast("AnyArray", q), self.nv, 0.0) if on_gpu(q) else np.zeros(self.nv)
+        """v = 0, in the library of q."""
+        return full_like(cast("AnyArray", q), self.nv, 0.0)
 
     def run_function(self, function: Function, values: Sequence[Any]) -> Any:
         """(Internal use only) The results of a compiled function; its errors become errors about

@@ -15,12 +15,12 @@ from typing import Any
 
 from psiphi._util.array_types import AnyArray
 from psiphi._util.errors import StateError
-from psiphi._util.validate import is_foreign, robot_of
+from psiphi._util.validate import robot_of
 from psiphi.compiler.ir.block_frame import BlockFrame
 from psiphi.compiler.ir.loop_nodes import SingleStep
 from psiphi.compiler.passes import RuleRequest
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
-from psiphi.functions.arrays.array_dispatch import convert_like, dispatch
+from psiphi.functions.arrays.array_dispatch import beside, call, widest_array
 from psiphi.functions.differentiable_function import traced_function
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions, RolloutProgram
 from psiphi.simulation.control.control_law import Controller
@@ -62,8 +62,5 @@ def torque(controller: Controller, values: Mapping[str, AnyArray]) -> Any:
     function = traced_function(robot.function_cache, name, partial(_request, program), key)
     by_place = {**values, **dict(zip((PARAMETERS,), robot.parameter_arguments, strict=False))}
     arguments = [by_place[arg.name.removeprefix("law.")] for arg in function.inputs]
-    if any(map(is_foreign, arguments)):
-        return dispatch(function, arguments)
-    # the law does not depend on the foreign arrays: only convert its result
-    like = next(filter(is_foreign, (*values.values(), *robot.parameter_arguments)))
-    return convert_like(like, function(*arguments))
+    # a law that does not depend on the foreign arrays gives NumPy arrays: convert its result
+    return beside(widest_array(*by_place.values()), call(function, arguments))

@@ -6,7 +6,6 @@ are the tangents of that motion for a change of each coordinate of the state and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -15,7 +14,7 @@ from psiphi._util.array_types import AnyArray, Array, Numbers
 from psiphi._util.errors import SingularError, StateError
 from psiphi._util.validate import flag, is_foreign, on_gpu
 from psiphi.compiler.sweeps.sweep_program import Argument
-from psiphi.functions.arrays.array_dispatch import array_module, dispatch
+from psiphi.functions.arrays.array_dispatch import array_module, call, full_like
 from psiphi.robot.mechanisms import loop_closure
 from psiphi.robot.mechanisms.system import System
 from psiphi.simulation.linearization.closed_step import read_closed_state, single_dt
@@ -25,14 +24,12 @@ from psiphi.simulation.linearization.linearize import (
     TangentArray,
     TangentManifold,
     broadcast,
-    full,
     identity,
     linearize_closed,
 )
 from psiphi.simulation.linearization.step_arguments import check_method
 from psiphi.simulation.rollout.rollout import rollout
 from psiphi.simulation.rollout.rollout_arrays import RolloutFunction
-from psiphi.simulation.rollout_derivatives.rollout_vjp_jvp import RolloutDerivative
 
 
 def linearize(
@@ -79,8 +76,8 @@ def linearize_step(
     batch, columns = tuple(Q.shape[:-1]), 2 * nv + U.shape[-1]
     m, sampled = TangentManifold(system.robot), system.with_sample_axis()
     eye = broadcast(identity(Q, columns), (*batch, columns, columns))
-    no_change = full(Q, (*batch, system.nq, columns), 0.0)
-    zero = full(Q, (*batch, nv), 0.0)
+    no_change = full_like(Q, (*batch, system.nq, columns), 0.0)
+    zero = full_like(Q, (*batch, nv), 0.0)
     dq = m.rate(TangentArray(Q, no_change), TangentArray(zero, eye[..., :nv, :])).change
     changes = [x.swapaxes(-1, -2) for x in (dq, eye[..., nv : 2 * nv, :], eye[..., 2 * nv :, :])]
     repeated = [broadcast(x[..., None, :], (*batch, columns, x.shape[-1])) for x in state]
@@ -92,8 +89,8 @@ def linearize_step(
         Argument(name, x.shape[-1:]) for name, x in zip(("q", "v", "tau"), state, strict=True)
     )
     step = RolloutFunction(run, inputs, None, (system.nq, nv), 2)
-    end, _ = _call(step, repeated)
-    tangents = _call(step.pushforward("q", "v", "tau"), [*repeated, *changes])
+    end, _ = call(step, repeated)
+    tangents = call(step.pushforward("q", "v", "tau"), [*repeated, *changes])
     dq, dv = (x[..., -1, :].swapaxes(-1, -2) for x in tangents)
     if not batch and not is_foreign(dv) and np.isnan(dv).any():
         raise SingularError(
@@ -104,7 +101,3 @@ def linearize_step(
     end_tangents = m.tangent(TangentArray(end[..., 0, -1, :], dq))
     matrices = array_module(dv).concatenate([end_tangents, dv], -2)
     return matrices[..., : 2 * nv], matrices[..., 2 * nv :]
-
-
-def _call(function: RolloutFunction | RolloutDerivative, values: Sequence[Any]) -> Any:
-    return dispatch(function, values) if any(map(is_foreign, values)) else function(*values)

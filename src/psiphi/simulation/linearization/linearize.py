@@ -33,9 +33,10 @@ from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
 from psiphi.functions.arrays.array_dispatch import (
     array_module,
     as_row,
+    beside,
+    call,
     contiguous,
     convert_like,
-    dispatch,
     full_like,
     is_tracer,
     read_numbers,
@@ -174,15 +175,13 @@ def linearize_closed(system: System, q: Numbers, v: Numbers, tau: Numbers) -> Pa
     a_q, a_v, a_tau = system.function("forward_dynamics").jacobian("q", "v", "tau")(q, v, tau)
     batch, nv = tuple(a_q.shape[:-2]), system.nv
     state: Sequence[Any] = (
-        [x if is_foreign(x) else convert_like(a_q, np.asarray(x)) for x in (q, v)]
-        if is_foreign(a_q)
-        else system.state_arrays(q=q, v=v)
+        [beside(a_q, x) for x in (q, v)] if is_foreign(a_q) else system.state_arrays(q=q, v=v)
     )
     sizes = system.nq, nv
     Q, V = (broadcast(x, (*batch, n)) for x, n in zip(state, sizes, strict=True))
     join = array_module(a_q).concatenate
     A = join([_tangent_dynamics(system.robot, Q, V), join([a_q, a_v], -1)], -2)
-    return A, join([full(a_q, (*batch, nv, a_tau.shape[-1]), 0.0), a_tau], -2)
+    return A, join([full_like(a_q, (*batch, nv, a_tau.shape[-1]), 0.0), a_tau], -2)
 
 
 def read_foreign(
@@ -257,22 +256,25 @@ def _continuous(
 ) -> Any:
     """[A B] of dx/dt = A x + B δtau."""
     join, batch, nv = array_module(q).concatenate, tuple(q.shape[:-1]), robot.nv
-    top = join([_tangent_dynamics(robot, q, v), full(q, (*batch, nv, nv), 0.0)], -1)
+    top = join([_tangent_dynamics(robot, q, v), full_like(q, (*batch, nv, nv), 0.0)], -1)
     return join([top, _acceleration_jacobian(robot, q, v, tau, *parameters)], -2)
 
 
 def _tangent_dynamics(robot: Robot, q: AnyArray, v: AnyArray) -> Any:
     """[-ad_v I]: δ' as a linear function of x = (δ, δv)."""
     join, batch, nv = array_module(q).concatenate, tuple(q.shape[:-1]), robot.nv
-    rows = [full(q, (*batch, 0, nv), 0.0)]  # a robot without joints has no other rows
+    rows = [full_like(q, (*batch, 0, nv), 0.0)]  # a robot without joints has no other rows
     for joints in TangentManifold(robot).slices:
         start, stop, number = joints.v.start, joints.v.stop, joints.number
         n = stop - start
         if number is None:
-            rows.append(full(q, (*batch, n, nv), 0.0))
+            rows.append(full_like(q, (*batch, n, nv), 0.0))
             continue
         block = _joint_law(robot, number, "bracket", q[..., joints.q], v[..., joints.v])
-        before, after = full(q, (*batch, n, start), 0.0), full(q, (*batch, n, nv - stop), 0.0)
+        before, after = (
+            full_like(q, (*batch, n, start), 0.0),
+            full_like(q, (*batch, n, nv - stop), 0.0),
+        )
         rows.append(join([before, block, after], -1))
     return join([join(rows, -2), broadcast(identity(q, nv), (*batch, nv, nv))], -1)
 
@@ -289,7 +291,7 @@ def _discrete(
     """[A B] of x after one step of h, from the rules of the integrator on arrays with tangents."""
     nv, batch, join = robot.nv, tuple(q.shape[:-1]), array_module(q).concatenate
     m, eye = TangentManifold(robot), broadcast(identity(q, 3 * nv), (*batch, 3 * nv, 3 * nv))
-    no_change, zero = full(q, (*batch, robot.nq, 3 * nv), 0.0), full(q, (*batch, nv), 0.0)
+    no_change, zero = full_like(q, (*batch, robot.nq, 3 * nv), 0.0), full_like(q, (*batch, nv), 0.0)
     dq = m.rate(TangentArray(q, no_change), TangentArray(zero, eye[..., :nv, :])).change
     state = {"q": TangentArray(q, dq), "v": TangentArray(v, eye[..., nv : 2 * nv, :])}
     torque = TangentArray(tau, eye[..., 2 * nv :, :])
@@ -446,9 +448,7 @@ def _joint_law(robot: Robot, number: int, law: str, *arrays: AnyArray) -> Any:
 def _call(function: DifferentiableFunction, arrays: Sequence[AnyArray]) -> Any:
     if is_traced_array(arrays[0]):
         return call_traced(function, cast("Any", arrays))
-    if any(map(is_foreign, arrays)):
-        return dispatch(function, [*map(contiguous, arrays)])
-    return function.run(arrays)
+    return call(function, [*map(contiguous, arrays)])
 
 
 def broadcast(x: AnyArray, shape: Batch) -> Any:
@@ -457,17 +457,10 @@ def broadcast(x: AnyArray, shape: Batch) -> Any:
     return contiguous(array_module(x).broadcast_to(x, shape))
 
 
-def full(like: AnyArray, shape: Batch, value: float) -> Any:
-    """An array of equal numbers of the library of `like`."""
-    if is_foreign(like):
-        return full_like(like, math.prod(shape), value).reshape(shape)
-    return np.full(shape, value)
-
-
 def identity(like: AnyArray, n: int) -> Any:
     """The identity matrix in the library of `like`, without a copy from the host: ones, each
     followed by n zeros, reshaped."""
     if not n:
-        return full(like, (0, 0), 0.0)
-    one, zeros = full(like, (1,), 1.0), full(like, (n,), 0.0)
+        return full_like(like, (0, 0), 0.0)
+    one, zeros = full_like(like, (1,), 1.0), full_like(like, (n,), 0.0)
     return array_module(like).concatenate([one, *[zeros, one] * (n - 1)], -1).reshape((n, n))

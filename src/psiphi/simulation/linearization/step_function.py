@@ -26,8 +26,8 @@ from psiphi.compiler.ir.loop_nodes import SingleStep
 from psiphi.compiler.passes import RuleRequest
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.functions.arrays.array_dispatch import (
-    as_row,
     dispatch,
+    dt_beside,
     full_like,
     widest_array,
 )
@@ -149,7 +149,7 @@ class Stepper:
                 for arg in self.function.inputs[:4]
             ]
             dtype_and_device("step", inputs, cast("Sequence[AnyArray]", (q, v, tau, dt)))
-        h = as_row(cast("AnyArray", dt)) if is_foreign(dt) else full_like(like, 1, one_dt(dt))
+        h = dt_beside(like, dt, one_dt)
         x = dispatch(
             self.function, (q, v, tau, h, *self.parameters, full_like(like, self.nq + self.nv, 0.0))
         )

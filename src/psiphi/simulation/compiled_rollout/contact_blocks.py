@@ -183,7 +183,7 @@ class ContactDynamics:
         impulses = contact.space.impulse_size
         sizes |= {"solved_impulse": impulses, "solved_speed": impulses}
         sizes |= {"total": contact.residual_count}
-        sizes |= {"solved_found": impulses} if contact.solver.uses_newton else {}
+        sizes |= {"solved_best": impulses} if contact.solver.uses_newton else {}
         approach: list[str] = []
         whole = trace(CONTACTS, sizes, lambda **places: self._rule(approach, **places))
         return split_stages(
@@ -238,7 +238,7 @@ class ContactDynamics:
                 f"one of {first_names(contact.names)}",
                 "put contact shapes on links that can leave the ground, or give it stiffness=",
             ) from None
-        impulse = contact.solver.result(places.get("solved_found", solved_impulse), friction)
+        impulse = contact.solver.result(places.get("solved_best", solved_impulse), friction)
         known = {name: response[name] for name in ("omega", "block")} | yielding
         after = contact.apply(
             place, speed=solved_speed, friction=friction, impulse=impulse, total=total, **known

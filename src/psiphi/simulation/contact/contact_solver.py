@@ -56,8 +56,7 @@ class ContactSolver:
     impulse (3c, and one for each stop), motion (V), done
     half                   the entries of Y (`contact_newton.py`), row by row, at its `supports`
     slip (c)               the slip parameters of the sweeps
-    best, best_residual    the best impulses since the last start, and the square of their residual
-    found, found_residual  the best of all
+    best, best_residual    the best impulses so far, and the square of their residual
     phase, cycle           the iteration in its cycle, and the number of the cycle
     sweeps, steps          1 if the next iteration is a sweep, or a step of Newton's method
     still, free, again     with restitution: the speeds without it and without contact forces, and 1
@@ -113,17 +112,15 @@ class ContactSolver:
         size = self.space.impulse_size
         sizes = {"impulse": size, "slip": self.count, "speed": size, "done": 1}
         if self.uses_newton:
-            sizes |= {"motion": self.space.size, "best": size, "found": size}
-            names = "best_residual", "found_residual", "phase", "cycle", "sweeps", "steps"
-            sizes |= dict.fromkeys(names, 1)
+            sizes |= {"motion": self.space.size, "best": size}
+            sizes |= dict.fromkeys(("best_residual", "phase", "cycle", "sweeps", "steps"), 1)
         return sizes | ({"again": 1} if self.ground.rebounds else {})
 
     def start(self, zero: Any) -> dict[str, Scalars]:
         """The state before the first iteration, apart from speed; `zero` is 0 in each lane."""
         first = {name: [zero] * size for name, size in self.state.items() if name != "speed"}
         if self.uses_newton:
-            unknown, one = [zero + UNKNOWN], [zero + 1.0]
-            first |= {"best_residual": unknown, "found_residual": unknown, "steps": one}
+            first |= {"best_residual": [zero + UNKNOWN], "steps": [zero + 1.0]}
         return first
 
     def velocities(
@@ -241,8 +238,7 @@ class ContactSolver:
         active: Any,
     ) -> Values:
         """The state after an iteration: a sweep from the best impulses is next if a cycle ends."""
-        names = "best_residual", "found_residual", "phase", "cycle"
-        (best,), (overall,), (phase,), (cycle,) = (state[x] for x in names)
+        (best,), (phase,), (cycle,) = (state[x] for x in ("best_residual", "phase", "cycle"))
         square = residual_square(problem, new["impulse"], new["motion"])
         better, ends = less(square, best), maximum(less(CYCLE - 1.5, phase), less(WILD**2, square))
         again = ends * less(CYCLES - 1.5, cycle) * less(cycle, CYCLES - 0.5)
@@ -252,14 +248,11 @@ class ContactSolver:
         solved, rounded = less(square, limits[0]), less(best, limits[1])
         late = less(0.5, cycle) * less(best, limits[2])
         kept = [choose(better, p, q) for p, q in zip(new["impulse"], state["best"], strict=True)]
-        record, following = less(square, overall), zip(kept, new["impulse"], strict=True)
-        found = zip(new["impulse"], state["found"], strict=True)
+        following = zip(kept, new["impulse"], strict=True)
         plan = {
             "impulse": [(1.0 - again) * choose(ends, p, q) for p, q in following],
             "best": kept,
-            "best_residual": [choose(again, UNKNOWN, minimum(square, best))],
-            "found": [choose(record, p, q) for p, q in found],
-            "found_residual": [minimum(square, overall)],
+            "best_residual": [minimum(square, best)],
             "done": [maximum(solved, (1.0 - better) * maximum(rounded, late))],
             "phase": [(1.0 - ends) * (phase + 1.0)],
             "cycle": [cycle + ends],

@@ -220,6 +220,8 @@ EXAMPLES = {  # for names whose example cannot be built from the argument names
     "pp.OptimalMotion": "slow.solve(q)",
     "OptimalControl.explain": "print(slow.explain().splitlines()[0])",
     "OptimalControl.solve": "slow.solve(q, near=best.element(0)).cost",
+    "OptimalMotion.jvp": "{name: x.shape for name, x in best.jvp(q=np.ones(6)).items()}",
+    "OptimalMotion.vjp": "{name: x.shape for name, x in best.vjp(u=np.ones((10, 6))).items()}",
     "OptimalMotion.element": "best.element(1)",
     "OptimalMotion.controller": "best.element(0).controller()",
     "OptimalMotion.plot": 'type(best.element(0).plot("q")).__name__',

@@ -13,6 +13,7 @@ batches. Read `optimal_control.py` first.
     ddp_solver.py           the iteration: damping, line search, convergence
     state_limits.py         limits of positions and speeds: augmented Lagrangian
     optimal_motion.py       `OptimalMotion`: the result
+    optimum_derivatives.py  its derivatives by start, goals and parameters
     feedback_controller.py  its controller u + K dx
     receding_horizon.py     `pp.MPC`: solves a problem at every node
 """

@@ -25,6 +25,7 @@ from psiphi.apps.optimal_control.cost_terms import (
     CostTerm,
     Slopes,
     Variables,
+    cost_curvature,
     excess_rows,
     slopes,
     term_values,
@@ -472,6 +473,51 @@ class ControlBlocks:
             tuple({**places, **once}),
             tuple(per_node),
             ("costs", "final_costs"),
+        )
+
+    @cached_property
+    def second(self) -> Rollout:
+        """The gradients and exact Hessians of the costs of all nodes, by (delta, dv, du), and their
+        derivatives by goals and parameters; then those of the final costs."""
+        n, m = self.state_size, len(self.motors)
+        per_node = self._some(("q", "v", "u", "goal"))
+        once = self._some(("weight", *self.parameters))
+        places = self._some(("final_q", "final_v", "final_goal", "final_weight", *self.parameters))
+        others = {prefix: self.sizes[f"{prefix}goal"] for prefix in ("", "final_")}
+        count = self.sizes.get(PARAMETERS, 0)
+
+        def second(terms: Sequence[CostTerm], x: Variables, prefix: str, values: Any) -> Values:
+            self._bind(values.get(PARAMETERS), x.v[0].tape)
+            goal, weight = (
+                entries(values[prefix + name]) if prefix + name in values else []
+                for name in ("goal", "weight")
+            )
+            leaves = [*goal, *entries(values.get(PARAMETERS, np.zeros(0)))]
+            found = cost_curvature(self.robot, terms, x, goal, weight, leaves)
+            return {f"{prefix}{name}": row for name, row in found.items() if row}
+
+        def start(**values: Any) -> Values:
+            q, v = values["final_q"], values["final_v"]
+            x = Variables(q, v, np.zeros(0, dtype=object))
+            return second(self.final, x, "final_", values)
+
+        def node(**values: Any) -> Values:
+            x = Variables(values["q"], values["v"], values["u"])
+            return second(self.running, x, "", values)
+
+        blocks: NamedBlocks = {
+            "start": (trace("start", places, start), {}),
+            "node": (trace("node", {**per_node, **once}, node), {}),
+        }
+        mixed = [f"{x}mixed" for x in others if others[x] + count]
+        kept = ["gradient", "hessian", "final_gradient", "final_hessian", *mixed]
+        assert n and m
+        return Rollout(
+            BlockFrame(blocks),
+            ("node",),
+            tuple({**places, **once}),
+            tuple(per_node),
+            tuple(kept),
         )
 
     @property

@@ -25,7 +25,7 @@ _loops: dict[str, StepLoop] = {}
 
 @dataclass(frozen=True)
 class CompiledLoop:
-    """One loop of `ControlBlocks`: "backward", "look", "take" or "value"."""
+    """One loop of `ControlBlocks`: "backward", "look", "take", "value" or "second"."""
 
     blocks: ControlBlocks
     name: str
@@ -81,6 +81,10 @@ class ControlKernels:
     @cached_property
     def value(self) -> CompiledLoop:
         return CompiledLoop(self.blocks, "value")
+
+    @cached_property
+    def second(self) -> CompiledLoop:
+        return CompiledLoop(self.blocks, "second")
 
 
 def last_row(x: np.ndarray) -> np.ndarray:

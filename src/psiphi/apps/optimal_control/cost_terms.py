@@ -258,6 +258,31 @@ def slopes(
     return Slopes(0.5 * value, gradient[:X], gradient[X:], xx, ux, uu)
 
 
+def cost_curvature(
+    robot: Robot,
+    terms: Sequence[CostTerm],
+    x: Variables,
+    goals: list,
+    weights: list,
+    others: list,
+) -> dict[str, list]:
+    """The gradient of the sum by (delta, dv, du), its exact Hessian, and its derivative by leaves
+    `others` of the tape, by rows: for flat joints, whose tangent space is that of q."""
+    found = slopes(robot, terms, x, goals, weights)
+    gradient, tape = [*found.x, *found.u], x.v[0].tape
+    nodes = [tape.operand(y) for y in gradient]
+    seeds = tangent_seeds(robot, x)
+    seeds += [{leaf.index: 1.0} for leaf in others]
+    columns = [push_forward(tape, nodes, seed) for seed in seeds]
+    rows = [[column[i] for column in columns] for i in range(len(nodes))]
+    size = len(nodes)
+    return {
+        "gradient": gradient,
+        "hessian": [y for row in rows for y in row[:size]],
+        "mixed": [y for row in rows for y in row[size:]],
+    }
+
+
 def tangent_seeds(robot: Robot, x: Variables) -> list[dict[int, Any]]:
     """The changes of the leaves for unit changes delta, dv and du."""
     q, n, found = x.q, robot.nv, []

@@ -478,10 +478,14 @@ class OptimalControl:
         progress.curved |= self.hessian == "full"
         return x, progress
 
+    def numbers_of(self, motion: OptimalMotion) -> ProblemNumbers:
+        """(Internal use only) The goals, weights and parameters of a solution, by place."""
+        return self._numbers(dict(motion.goals), motion.parameters, motion.batch)
+
     def term_costs(self, motion: OptimalMotion) -> dict[str, np.ndarray]:
         """(Internal use only) The parts of the cost of a motion, by name."""
         batch = motion.batch
-        numbers = self._numbers(dict(motion.goals), motion.parameters, batch)
+        numbers = self.numbers_of(motion)
         q, v, u = (flat_batch(y, batch, 2) for y in (motion.q, motion.v, motion.u))
         x = Motions(q, v, u, np.zeros(0))
         running, final = self.solver.term_costs(x, numbers)

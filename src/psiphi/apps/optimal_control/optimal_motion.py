@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.text import columns
 from psiphi.apps.optimal_control.feedback_controller import MotionController
+from psiphi.apps.optimal_control.optimum_derivatives import OptimumDerivatives
 from psiphi.simulation.trajectory.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -127,6 +129,27 @@ class OptimalMotion:
         info = {"method": "optimal control", "dt": self.problem.dt}
         robot = self.problem.bound_robot(self.parameters)
         return Trajectory(self.t, self.q, self.v, tau=tau, system=robot, info=info)
+
+    @cached_property
+    def _derivatives(self) -> OptimumDerivatives:
+        return OptimumDerivatives(self)
+
+    def jvp(self, **changes: Numbers) -> dict[str, np.ndarray]:
+        """The changes of the optimal q, v and u for changes of the start, `q` and `v` (..., nv), of
+        goals by name, and of free `parameters`.
+
+        Torques at their bounds stay there. Elements that have not converged are NaN. A pose changes
+        by a matrix (4, 4).
+        """
+        return self._derivatives.jvp(changes)
+
+    def vjp(self, **weights: Numbers) -> dict[str, np.ndarray]:
+        """The gradients of sum(weight * result) by "q" and "v" of the start, by goals and
+        parameters; weights are those of q, v (..., N + 1, nv) and u (..., N, nu).
+
+        Gradients are those of each problem of the batch.
+        """
+        return self._derivatives.vjp(weights)
 
     def plot(self, what: str | Sequence[str] = "q v tau", **options: Any) -> Figure:
         """The plot of the motion: `Trajectory.plot`."""

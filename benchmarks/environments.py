@@ -8,7 +8,7 @@ Actions are random. Times are processor time of one thread, the best of RUNS, in
 
     kernel       the compiled control step alone
     gymnasium    env.vector(n).step, with observations in float32
-    substeps     the same four steps by pp.rollout, without terms
+    bare         the kernel with one observation, a constant reward and no terminations
     MuJoCo       the same four steps by mujoco.rollout: position actuators, the same robot and feet,
                  its own soft law and solver; without observations, rewards or resets
 """
@@ -147,26 +147,29 @@ def main() -> None:
     print(f"first step after {waited[0]:.1f} s ({waited[1]:.1f} s of the processor)")
     rng = np.random.default_rng(0)
     actions = [SPREAD * rng.standard_normal((COUNT, 12)) for _ in range(STEPS)]
-    kernel = env.kernel("same_step")
-    out = kernel.empty(COUNT)
 
-    def steps() -> None:
+    def steps(env: pp.Environment) -> None:
+        kernel = env.kernel("same_step")
+        out = kernel.empty(COUNT)
         for name in kernel.state_sizes:
             out[name][:] = state[name]
         for action in actions:
             kernel.run(out, action, out)
 
-    rows = [("kernel", rate(steps, COUNT * STEPS))]
-    ground = pp.Ground(friction=FRICTION)
-    hold = pp.PD(robot, q, kp=KP, kd=KD)
-    moved = out["q"].copy(), out["v"].copy()
-    options = dict(dt=DT, steps=DECIMATION, every=DECIMATION, effort=True, contacts=ground)
-
-    def rollouts() -> None:
-        for _ in range(STEPS):
-            pp.rollout(robot, *moved, tau=hold, **options)
-
-    rows.append(("substeps", rate(rollouts, COUNT * STEPS)))
+    bare = pp.environment(
+        robot,
+        pp.Ground(friction=FRICTION),
+        actuation=pp.PD(robot, q, kp=KP, kd=KD),
+        action_scale=SCALE,
+        effort=True,
+        dt=DT,
+        decimation=DECIMATION,
+        observations=["height"],
+        rewards={"alive": 1.0},
+        commands={"vx": 0.0, "vy": 0.0, "turn": 0.0},
+    )
+    rows = [("kernel", rate(lambda: steps(env), COUNT * STEPS))]
+    rows.append(("bare", rate(lambda: steps(bare), COUNT * STEPS)))
     try:
         envs = env.vector(COUNT, "same_step")
     except pp.Error as error:
@@ -186,7 +189,8 @@ def main() -> None:
     best = rows[0][1]
     for name, speed in rows:
         print(f"{name:10} {speed / 1e3:8.1f} k steps/s   {best / speed:5.2f}")
-    print(f"{kernel.loop.flops} operations a control step, without iterations of the contacts")
+    flops = env.kernel("same_step").loop.flops
+    print(f"{flops} operations a control step, without iterations of the contacts")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Environments of gymnasium: `gymnasium.vector.VectorEnv` and `gymnasium.Env`.
 
-gymnasium is optional (`pip install 'psiphi[rl]'`), and its classes are made at the first use.
+gymnasium is optional (`pip install gymnasium`), and its classes are made at the first use.
 """
 
 from __future__ import annotations

@@ -209,3 +209,29 @@ def test_torques_too():
 def test_bad_arguments(options, words):
     with pytest.raises(pp.Error, match=f"(?s){words}"):
         make(**options)
+
+
+def test_contacts_that_are_not_solved_are_reported():
+    """One iteration does not solve two contacts of a robot that slides."""
+    pytest.importorskip("gymnasium")
+    feet = {"ball": pp.Sphere(0.1), "arm": pp.Sphere(0.1, pose=(0.3, 0.0, 0.0))}
+    robot = ball().with_contacts(feet)
+    q0 = robot.neutral()
+    q0[2] = 0.1
+    reports = {}
+    for iterations in (1, 200):
+        env = pp.environment(
+            robot,
+            pp.Ground(friction=0.5, iterations=iterations),
+            observations=["q", "v"],
+            rewards={"alive": 1.0},
+            resets={"v": {"x": (0.5, 1.5), "y": (0.5, 1.5)}},
+            q0=q0,
+        )
+        envs = env.vector(N)
+        envs.reset(seed=0)
+        *_, info = envs.step(np.ones((N, 1), dtype=np.float32))
+        reports[iterations] = info
+    flagged = reports[1]["_contact_residual"]
+    assert flagged.any() and (reports[1]["contact_residual"][flagged] > 1e-6).all()
+    assert "contact_residual" not in reports[200]

@@ -115,6 +115,7 @@ class TorchEnvironment:
         return {
             "final_observations": {name: self._tensor(x) for name, x in last.items()},
             "failed": self.torch.from_numpy(result.failed),
+            "contact_residual": self._tensor(result.contact_residual),
             "log": {f"reward/{name}": float(x.mean()) for name, x in result.reward_terms.items()},
         }
 

@@ -221,6 +221,9 @@ class VectorSteps:
         info: dict[str, Any] = {"reward_terms": terms, "_reward_terms": every}
         if result.failed.any():
             info |= {"failed": result.failed, "_failed": result.failed}
+        unsolved = result.contact_residual > contact_tolerance(self.env)
+        if unsolved.any():
+            info |= {"contact_residual": result.contact_residual, "_contact_residual": unsolved}
         ended = result.terminated | result.truncated
         if result.final_observations is not None and ended.any():
             last = {"reward_terms": terms, "_reward_terms": ended}
@@ -236,6 +239,12 @@ class VectorSteps:
                 converted({k: x[row : row + 1] for k, x in last.items()}, self.dtype)
             )
         return {"final_obs": found, "_final_obs": ended, "_final_info": ended}
+
+
+def contact_tolerance(env: Environment) -> float:
+    """The residual in m/s above which the contacts of a step are not solved."""
+    contacts = env.given.setup.contacts
+    return np.inf if contacts is None else contacts.ground.tolerance
 
 
 def random_seed() -> int:

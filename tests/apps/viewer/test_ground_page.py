@@ -56,7 +56,8 @@ def crate():
 
 
 def hopper():
-    """A trunk on a leg with a knee, a spring in the knee, a ball as its foot and a wheel's rim."""
+    """A trunk on a leg with a knee, a spring in the knee, a ball as its foot and a wheel's rim; the
+    foot also touches a step."""
     b = pp.Builder("hopper")
     b.body("trunk", mass=4.0, inertia=(0.05, 0.05, 0.05))
     b.body("thigh", mass=1.0, com=(0, 0, -0.1), inertia=(0.01, 0.01, 0.001))
@@ -64,9 +65,10 @@ def hopper():
     b.joint("root", "free", "world", "trunk")
     b.joint("hip", "revolute", "trunk", "thigh", axis=(0, 1, 0))
     b.joint("knee", "revolute", "thigh", "shank", xyz=(0, 0, -0.25), axis=(0, 1, 0))
+    b.frame("step", "world", xyz=(0.15, 0, 0.1), rpy=(0, 0, 0.2))
     robot = pp.Robot.of(b.build()).with_spring("knee", stiffness=20.0)
-    foot = pp.Sphere(0.03, (0, 0, -0.25))
-    return robot.with_contacts({"shank": foot, "trunk": pp.Cylinder(0.1, 0.2)})
+    shapes = {"shank": pp.Sphere(0.03, (0, 0, -0.25)), "trunk": pp.Cylinder(0.1, 0.2)}
+    return robot.with_contacts(shapes | {"step": pp.Box(0.2)}, pairs=[("shank", "step")])
 
 
 def turned(robot, ground, up=0.0, **angles):
@@ -93,7 +95,7 @@ CASES = {  # robot, ground, base velocity, gains of the motors, steps
     ),
     "a hopper with a load on a soft ground": (
         hopper,
-        pp.Ground(friction=[0.7] + [0.3] * 6, stiffness=4e3, damping=30.0),
+        pp.Ground(friction=[0.7] + [0.3] * 7, stiffness=4e3, damping=30.0),
         (0.2, 0.1, 0.0, 0.5, 0.3, -0.5),
         15.0,
     ),
@@ -177,8 +179,10 @@ def test_a_step_in_the_page_is_a_step_of_the_library(tmp_path, case):
     ).all()
     np.testing.assert_allclose(forces[:20], motion.forces[:20, 0], atol=1e-6)
     points = found["touching_points"].reshape(steps + 1, -1, 3)[:-1]
-    gaps = points @ np.array(ground.axes[0]) - ground.height
-    np.testing.assert_allclose(gaps, motion.gaps[:, 0], atol=1e-11)
+    of_ground = len(robot.contact_points)  # the gaps of pairs are from each other
+    gaps = points[:, :of_ground] @ np.array(ground.axes[0]) - ground.height
+    np.testing.assert_allclose(gaps, motion.gaps[:, 0, :of_ground], atol=1e-11)
+    assert not robot.contact_pairs or forces[:, of_ground:].any(), "the pair touches"
 
 
 @pytest.mark.skipif(NODE is None, reason="Node.js is not installed")

@@ -211,8 +211,8 @@ def test_what_is_refused(monkeypatch):
     with pytest.raises(pp.Error, match="mass_matrix"):
         arm.symbolic("mass_matrx")
     monkeypatch.setitem(sys.modules, "sympy", None)
-    with pytest.raises(pp.Error, match="needs sympy.*pip install 'sympy"):
+    with pytest.raises(pp.Error, match=r"needs sympy.*pip install 'sympy"):
         arm.symbolic("gravity")
     monkeypatch.setitem(sys.modules, "casadi", None)
-    with pytest.raises(pp.Error, match="needs casadi.*pip install 'casadi"):
+    with pytest.raises(pp.Error, match=r"needs casadi.*pip install 'casadi"):
         arm.to_casadi("gravity")

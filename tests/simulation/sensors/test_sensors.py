@@ -124,6 +124,25 @@ def test_joint_torques_of_a_closed_chain_and_on_a_ground():
     np.testing.assert_array_equal(feet.value, motion.forces[::10][: len(feet.t)])
 
 
+def test_joint_torques_of_fingers_that_hold_a_box():
+    """The forces of pairs act on both links: the box is held by what the motors press."""
+    b = pp.Builder("hand")
+    for side, x in (("left", -0.06), ("right", 0.06)):
+        b.body(side, mass=0.2, inertia=1e-4 * np.eye(3))
+        b.joint(side, "prismatic", "world", side, xyz=(x, 0, 1), axis=(-np.sign(x), 0, 0))
+    b.body("box", mass=1.0, inertia=1e-3 * np.eye(3))
+    b.joint("box", "free", "world", "box", xyz=(0, 0, 1))
+    tips, sides = pp.Sphere(0.01), ("left", "right")
+    shapes = {"left": tips, "right": tips, "box": pp.Box(0.1)}
+    hand = b.build().with_contacts(shapes, pairs=[(side, "box") for side in sides], ground=())
+    tau = np.zeros(8)
+    tau[:2] = 20.0
+    motion = pp.simulate(hand, hand.neutral(), tau=tau, duration=0.1, contacts=pp.Ground())
+    got = motion.measure({"torque": pp.JointTorque()})["torque"].value
+    np.testing.assert_allclose(got[5:, :2], 20.0, atol=1e-6)
+    np.testing.assert_allclose(got[5:, 2:], 0.0, atol=1e-6)
+
+
 def test_rates_between_samples_and_at_them():
     robot = Robot.of(zoo.chain("arm", ["revolute", "spherical"], 4))
     fine = pp.simulate(robot, robot.random(seed=0), np.ones(4), duration=0.2)

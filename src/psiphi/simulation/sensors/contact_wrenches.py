@@ -39,17 +39,19 @@ def _recorded(forces: np.ndarray | None) -> np.ndarray:
 def _ground_wrenches(
     motion: Trajectory, robot: Robot, q: np.ndarray, forces: np.ndarray | None
 ) -> FrameWrenches:
-    """Of contacts with the ground: forces (..., c, 3) on the robot at its contact points."""
+    """Of contacts with the ground and pairs of links: forces (..., c, 3) in world axes, those of
+    pairs on their first links."""
     contacts, found = GroundContact(robot, Ground(**motion.info["ground"])), _recorded(forces)
     poses = np.concatenate(
         [_flat_pose(robot.frame_pose(q, frame)) for frame in contacts.frames], axis=-1
     )
-    levers, _ = contacts.geometry(poses)
+    places, _ = contacts.geometry(poses)
     total: FrameWrenches = {}
-    for i, (point, lever) in enumerate(zip(contacts.points, levers, strict=True)):
-        force = found[..., i, :]
-        arm = np.stack(np.broadcast_arrays(*lever), axis=-1)
-        _add(total, point.frame, np.cross(arm, force), force)
+    for i, (place, sides) in enumerate(zip(places, contacts.space.sides, strict=False)):
+        for (frame, sign), lever in zip(sides, place.levers, strict=True):
+            force = sign * found[..., i, :]
+            arm = np.stack(np.broadcast_arrays(*lever), axis=-1)
+            _add(total, frame, np.cross(arm, force), force)
     return total
 
 

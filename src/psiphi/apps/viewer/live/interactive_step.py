@@ -32,6 +32,7 @@ from psiphi.compiler.ir.block_frame import BlockFrame, NamedBlocks
 from psiphi.compiler.passes import UNROLL_LIMIT
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.model.manifold import Manifold
+from psiphi.model.spatial.scalar_arrays import stack_entries
 from psiphi.model.spatial.screws import cross
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
@@ -211,8 +212,8 @@ class InteractiveProgram(RolloutProgram):
                 partial(touching_points, self.robot, ground),
             ),
             "ground_forces": (
-                {"impulse": sizes["impulse"], "h": 1},
-                lambda impulse, h: {"ground_forces": ground.forces(impulse, h).reshape(-1)},
+                {"R": 9 * n, "p": 3 * n, "impulse": sizes["impulse"], "h": 1},
+                partial(ground_forces, self.robot, ground),
             ),
         }
         return {name: (trace(name, *rule), places) for name, rule in rules.items()}
@@ -317,15 +318,41 @@ def pull_wrenches(
     return {"f_ext": np.concatenate(wrenches), "point": point, "pull": force}
 
 
+def contact_poses(robot: Robot, ground: GroundContact, R: AnyArray, p: AnyArray) -> np.ndarray:
+    """The 4 x 4 poses of the frames of contacts, from the rotations and origins of the bodies."""
+    poses = []
+    for name in ground.frames:
+        frame = robot.frame(name)
+        rotation = R[9 * frame.body : 9 * frame.body + 9].reshape(3, 3)
+        origin = p[3 * frame.body : 3 * frame.body + 3] + rotation @ frame.pose.translation
+        turned = rotation @ frame.pose.rotation
+        poses += [x for i in range(3) for x in (*turned[i], origin[i])] + [0.0, 0.0, 0.0, 1.0]
+    return stack_entries(poses)
+
+
 def touching_points(robot: Robot, ground: GroundContact, R: AnyArray, p: AnyArray) -> Values:
-    """The point of each contact that is nearest to the ground, in world axes."""
-    points = []
-    for point in ground.points:
-        frame = robot.frame(point.frame)
-        k, own = frame.body, point.moved(frame.name, frame.pose)
-        lever = own.lever(R[9 * k : 9 * k + 9].reshape(3, 3).tolist(), ground.ground.axes[0])
-        points += list(p[3 * k : 3 * k + 3] + np.array(lever))
+    """The point of each contact where its force acts, in world axes."""
+    poses = contact_poses(robot, ground, R, p)
+    places, _ = ground.geometry(poses)
+    points: list[AnyScalar] = []
+    for place, frames in zip(places, ground.space.members, strict=True):
+        k = 16 * frames[0]
+        points += [poses[k + 4 * i + 3] + x for i, x in enumerate(place.levers[0])]
     return {"touching_points": points}
+
+
+def ground_forces(
+    robot: Robot, ground: GroundContact, R: AnyArray, p: AnyArray, impulse: AnyArray, h: AnyArray
+) -> Values:
+    """The mean force of each contact in the step, in world axes; of a pair, on its first link."""
+    places, _ = ground.geometry(contact_poses(robot, ground, R, p))
+    forces: list[AnyScalar] = []
+    for i, place in enumerate(places):
+        own, axes = impulse[3 * i : 3 * i + 3], place.axes or ground.ground.axes
+        forces += [
+            sum(x * axis[k] for x, axis in zip(own, axes, strict=True)) / h[0] for k in range(3)
+        ]
+    return {"ground_forces": forces}
 
 
 def applied_torque(

@@ -65,7 +65,7 @@ def hopper():
     b.joint("root", "free", "world", "trunk")
     b.joint("hip", "revolute", "trunk", "thigh", axis=(0, 1, 0))
     b.joint("knee", "revolute", "thigh", "shank", xyz=(0, 0, -0.25), axis=(0, 1, 0))
-    b.frame("step", "world", xyz=(0.15, 0, 0.1), rpy=(0, 0, 0.2))
+    b.frame("step", "world", xyz=(0.25, 0, 0.1), rpy=(0, 0, 0.2))
     robot = pp.Robot.of(b.build()).with_spring("knee", stiffness=20.0)
     shapes = {"shank": pp.Sphere(0.03, (0, 0, -0.25)), "trunk": pp.Cylinder(0.1, 0.2)}
     return robot.with_contacts(shapes | {"step": pp.Box(0.2)}, pairs=[("shank", "step")])
@@ -131,8 +131,8 @@ def run_in_node(folder, live, given, steps, every=1, math="Math"):
 @pytest.mark.skipif(NODE is None, reason="Node.js is not installed")
 @pytest.mark.parametrize("case", CASES)
 def test_a_step_in_the_page_is_a_step_of_the_library(tmp_path, case):
-    """200 steps; from each state of the page, a step of the library is equal to rounding, where the
-    contacts are solved to rounding. Modes, forces and gaps are equal as well."""
+    """200 steps; from each state of the page, a step of the library is equal to rounding, which
+    the solve of redundant contacts multiplies, where the contacts are solved to rounding. Modes, forces and gaps are equal as well."""
     make, ground, speed, stiffness = CASES[case]
     robot, steps = make(), 200
     v = np.zeros(robot.nv)
@@ -161,7 +161,7 @@ def test_a_step_in_the_page_is_a_step_of_the_library(tmp_path, case):
     states = pp.rollout(robot, Q[:-1], V[:-1], law, steps=1, springs=True, **options)
     dq, dv = np.abs(states.q[:, -1] - Q[1:]).max(-1), np.abs(states.v[:, -1] - V[1:]).max(-1)
     residual = np.sqrt(np.diff(found["contact.total"].max(-1)))
-    assert np.median(dv) < 1e-11 and (dv < 1e-11 + 2e3 * residual).all(), (dv, residual)
+    assert np.median(dv) < 1e-11 and (dv < 1e-10 + 2e3 * residual).all(), (dv, residual)
     assert (dq <= alive.h * dv + 1e-14 * (1.0 + np.abs(Q[1:]).max(-1))).all()
     assert (residual < ground.tolerance).all()
 

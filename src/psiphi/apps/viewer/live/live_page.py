@@ -252,6 +252,11 @@ def scene_ground(thing: object) -> Ground | None:
 def check_ground(plant: Plant, ground: Ground, limits: str | None, q: np.ndarray) -> None:
     """Raise for a ground on which the robot cannot run in a page."""
     one_of("limits", "ignore" if limits is None else limits, LIMITS)
+    if limits == "block":
+        raise StateError(
+            'limits="block" does not work together with contacts in a live page',
+            "leave it out, or add springs at the stops: robot.with_spring(...)",
+        )
     contacts = ground_contact(plant, ground, limits or "ignore", OF, q)
     for name, value in contacts.numbers.items():
         if value.ndim > 1:

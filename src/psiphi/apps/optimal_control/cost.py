@@ -77,9 +77,16 @@ def _cost(
         raise StateError(cause, remedy)
     if not weights.any():
         raise StateError(f"the weight of pp.cost.{kind} is 0", "leave the cost out")
+    frame = options.get("frame", "")
+    if not isinstance(frame, str):
+        cause = f"the frame of pp.cost.{kind} is {shown(frame)}, expected a name"
+        raise StateError(cause, "robot.frames lists the names")
+    name = frame if isinstance(name, str) and not name else name
     if not isinstance(name, str) or not name:
         raise StateError(f"name is {shown(name)}, expected text", 'give name="left", for instance')
-    if flag("along", along) and at is not None:
+    if flag("along", along) and isinstance(at, float) and at == 0.0:
+        at = None  # the default of speeds, torques and momenta
+    if along and at is not None:
         cause = f"pp.cost.{kind} has along=True and a desired value"
         raise StateError(cause, "leave at= out, and give the goal to solve()")
     return Cost(kind, np.array(weights), name, at, along, **options)
@@ -102,7 +109,7 @@ def speed(weight: Weight, at: Goal = 0.0, *, name: str = "speed", along: bool = 
     >>> pp.cost.speed([1.0, 2.0])
     pp.cost.speed(...)
     """
-    return _cost("speed", weight, name, at if not along else None, along)
+    return _cost("speed", weight, name, at, along)
 
 
 def torque(weight: Weight, at: Goal = 0.0, *, name: str = "torque", along: bool = False) -> Cost:
@@ -113,7 +120,7 @@ def torque(weight: Weight, at: Goal = 0.0, *, name: str = "torque", along: bool 
     >>> pp.cost.torque(1e-4)
     pp.cost.torque(0.0001)
     """
-    return _cost("torque", weight, name, at if not along else None, along)
+    return _cost("torque", weight, name, at, along)
 
 
 def point(
@@ -125,7 +132,7 @@ def point(
     >>> pp.cost.point("tool", 1e4)
     pp.cost.point('tool', 10000)
     """
-    return _cost("point", weight, name or frame, at, along, frame=frame)
+    return _cost("point", weight, name, at, along, frame=frame)
 
 
 def orientation(
@@ -137,7 +144,7 @@ def orientation(
     >>> pp.cost.orientation("tool", 1e3)
     pp.cost.orientation('tool', 1000)
     """
-    return _cost("orientation", weight, name or frame, at, along, frame=frame)
+    return _cost("orientation", weight, name, at, along, frame=frame)
 
 
 def pose(
@@ -150,7 +157,7 @@ def pose(
     >>> pp.cost.pose("tool", (1e3, 1e4))
     pp.cost.pose('tool', ...)
     """
-    return _cost("pose", weight, name or frame, at, along, frame=frame)
+    return _cost("pose", weight, name, at, along, frame=frame)
 
 
 def direction(
@@ -174,7 +181,7 @@ def direction(
     if row.ndim != 1 or not 1e-12 < length < 1e150:
         raise StateError(f"axis is {shown(axis)}, expected one axis", remedy)
     unit = tuple((row / length).tolist())
-    return _cost("direction", weight, name or frame, at, along, frame=frame, axis=unit)
+    return _cost("direction", weight, name, at, along, frame=frame, axis=unit)
 
 
 def center_of_mass(
@@ -198,7 +205,7 @@ def momentum(
     >>> pp.cost.momentum(0.1)
     pp.cost.momentum(0.1)
     """
-    return _cost("momentum", weight, name, at if not along else None, along)
+    return _cost("momentum", weight, name, at, along)
 
 
 def of(function: Callable[..., Any], weight: Weight = 1.0, *, name: str = "") -> Cost:
@@ -214,4 +221,5 @@ def of(function: Callable[..., Any], weight: Weight = 1.0, *, name: str = "") ->
     if not callable(function):
         raise StateError(f"pp.cost.of {shown(function)}", "give a function of (q, v, u)")
     default = getattr(function, "__name__", "of")
-    return _cost("of", weight, name or default, 0.0, False, function=function)
+    name = default if isinstance(name, str) and not name else name
+    return _cost("of", weight, name, 0.0, False, function=function)

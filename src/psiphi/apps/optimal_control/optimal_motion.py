@@ -98,21 +98,19 @@ class OptimalMotion:
 
     def element(self, *where: int) -> OptimalMotion:
         """One motion of a batch: `found.element(3)`."""
-        if len(where) != len(self.batch):
-            cause = f"element {where} of a batch of shape {self.batch}"
-            raise StateError(cause, "give one index per batch axis")
         try:
-            changed = {
-                f.name: getattr(self, f.name)[where] for f in fields(self) if f.name not in SHARED
-            }
-        except IndexError:
+            place = tuple(range(n)[i] for i, n in zip(where, self.batch, strict=True))
+        except (TypeError, ValueError, IndexError):
             cause = f"element {where} of a batch of shape {self.batch}"
-            raise StateError(cause, "give an index within the batch") from None
-        goals = {name: _element(x, 2, self.batch, where) for name, x in self.goals.items()}
+            raise StateError(cause, "give one index per batch axis") from None
+        changed = {
+            f.name: getattr(self, f.name)[place] for f in fields(self) if f.name not in SHARED
+        }
+        goals = {name: _element(x, 2, self.batch, place) for name, x in self.goals.items()}
         parameters = self.parameters
         if parameters is not None:
-            parameters = _element(parameters, 1, self.batch, where)
-        history = tuple(x[where] for x in self.history)
+            parameters = _element(parameters, 1, self.batch, place)
+        history = tuple(x[place] for x in self.history)
         return replace(self, **changed, goals=goals, parameters=parameters, history=history)
 
     def controller(self) -> MotionController:

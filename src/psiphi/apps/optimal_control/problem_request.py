@@ -66,6 +66,9 @@ def read_terms(robot: Robot, name: str, costs: Any, motor_count: int) -> tuple[C
         if not isinstance(cost, Cost):
             raise StateError(f"{name} holds {shown(cost)}, expected a cost", COST_REMEDY)
     terms = tuple(bind_cost(cost, robot, motor_count) for cost in each)
+    for term in terms:
+        if term.goal_size and not term.has_goal:
+            read_goal(term, term.cost.at, 0)
     for term in terms if name == "final" else ():
         if term.cost.kind == "torque":
             raise StateError("final has a cost of torques, which end before it", "move it")
@@ -203,7 +206,7 @@ def read_goal(term: CostTerm, value: Any, steps: int) -> np.ndarray:
     remedy = f"give shape (..., {', '.join(map(str, (*rows, *core)))})"
     if isinstance(value, Pose):
         value = value.matrix if cost.kind == "pose" else value.rotation
-    if not cost.along and cost.kind in ("speed", "torque", "momentum") and np.ndim(value) == 0:
+    if cost.kind in ("speed", "torque", "momentum") and isinstance(value, int | float):
         value = np.full(core, value)
     array = finite_array(what, value, (*rows, *core), remedy, FAR)
     if cost.kind in ("pose", "orientation"):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.array_types import Numbers
-from psiphi._util.errors import StateError
+from psiphi._util.errors import Error, StateError
 from psiphi._util.text import shown
 from psiphi._util.validate import positive_number, whole_number
 from psiphi.apps.optimal_control.optimal_control import OptimalControl
@@ -108,12 +108,22 @@ class MPC:
     def _goal(self, name: str, value: Any, nodes: np.ndarray) -> Any:
         if not callable(value):
             return value
+
+        def at(t: float) -> Any:
+            try:
+                return value(t)
+            except Exception as error:
+                if isinstance(error, Error):
+                    raise
+                cause = f"the goal {name} failed at t = {t:g}: {type(error).__name__}: {error}"
+                raise StateError(cause, "give an array, or a function of time") from error
+
         terms = (*self.problem.running, *self.problem.final)
         term = next(term for term in terms if term.has_goal and term.name == name)
         if not term.cost.along:
-            return value(float(nodes[-1]))
+            return at(float(nodes[-1]))
         core = 2 if term.cost.kind in ("pose", "orientation") else 1
-        return stacked(value, nodes, core)
+        return stacked(at, nodes, core)
 
     def __repr__(self) -> str:
         return f"<MPC of {self.problem!r}, {self.iterations} iterations a step>"

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
+from psiphi.apps.optimal_control import control_blocks
 from tests.apps.optimal_control import robots
 from tests.apps.optimal_control.robots import RUNNING, reach_batch, reach_problem
 
@@ -325,3 +326,15 @@ def test_the_controller_follows_the_motion():
     np.testing.assert_allclose(compiled[0], found.q, atol=1e-9)
     assert np.asarray(found.trajectory.tau).shape == (4, 21, 2)
     assert "torques at a bound" in found.summary() and "4 of 4 converged" in repr(found)
+
+
+def test_nothing_is_traced_if_the_kernels_exist(monkeypatch):
+    made, (q, v, goal) = reach_problem(), reach_batch(2)
+    found = made.solve(q, v, tool=goal)
+
+    def refuse(*arguments):
+        raise AssertionError("traced again")
+
+    monkeypatch.setattr(control_blocks, "trace", refuse)
+    again = reach_problem.__wrapped__().solve(q, v, tool=goal)
+    assert np.array_equal(again.u, found.u)

@@ -19,6 +19,7 @@ from psiphi.compiler.ir.loop_nodes import Rollout
 from psiphi.simulation.compiled_rollout.rollout_runner import StepLoop
 
 Arrays = Mapping[str, np.ndarray]
+KINDS = "once", "node", "result"  # of places, in the facts about a kernel
 MAX_LOOPS = 64  # in the memory of a process
 _loops: dict[str, StepLoop] = {}
 
@@ -32,9 +33,15 @@ class CompiledLoop:
 
     @cached_property
     def places(self) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
-        """The places packed once, those packed for each node, and the results."""
-        rollout = self.rollout
-        return rollout.packed_once, rollout.packed_per_step, rollout.sampled
+        """The places packed once, those packed for each node, and the results: as the kernel was
+        built, so that nothing is traced if it is in the cache."""
+        found: dict[str, list[str]] = {kind: [] for kind in KINDS}
+        for fact in self.loop.facts:
+            kind, _, name = fact.partition(" ")
+            if kind in found:
+                found[kind].append(name)
+        once, node, result = found.values()
+        return once, node, result
 
     @property
     def rollout(self) -> Rollout:
@@ -43,12 +50,16 @@ class CompiledLoop:
     @cached_property
     def loop(self) -> StepLoop:
         robot = self.blocks.robot
-        content = f"{self.name} {self.blocks.key} {HOST.key('d')}"
+        content = f"{self.name} {KINDS} {self.blocks.key} {HOST.key('d')}"
         key = kernel_cache.kernel_key(robot.digest, "optimal control", content)
 
         def build() -> bytes:
-            count = loop_count(self.rollout)
-            return HOST.build(HOST.emit(self.rollout), {"flops": count.flops + 40 * count.trig})
+            rollout, count = self.rollout, loop_count(self.rollout)
+            facts = {"flops": count.flops + 40 * count.trig}
+            groups = rollout.packed_once, rollout.packed_per_step, rollout.sampled
+            for kind, names in zip(KINDS, groups, strict=True):
+                facts |= {f"{kind} {name}": i for i, name in enumerate(names)}
+            return HOST.build(HOST.emit(rollout), facts)
 
         what = f"optimal control of {robot.name}"
         make = lambda: StepLoop(kernel_cache.fetch_or_build(key, build, what))  # noqa: E731

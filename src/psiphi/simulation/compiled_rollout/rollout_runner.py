@@ -50,7 +50,7 @@ class StepLoop:
 
     def __init__(self, built: bytes):
         library, facts = HOST.load(built)
-        self.flops = facts["flops"]
+        self.facts, self.flops = facts, facts["flops"]
         self.address = library.address("rollout")
         self.call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address)
 

@@ -113,6 +113,11 @@ def test_a_walker_is_its_steps_on_the_ground():
             np.testing.assert_allclose(result.reward_terms[name], x, atol=1e-9, err_msg=name)
         np.testing.assert_allclose(result.reward, sum(terms.values()), atol=1e-8)
         assert not result.terminated.any() and result.contact_residual.max() < 1e-6
+    same, seen = env.begin(state, np.zeros(N, dtype=bool))  # no torques and contacts are kept
+    np.testing.assert_array_equal(same["q"], state["q"])
+    force = np.cross(v[:, :3], v[:, 3:6]) - 9.81 * g
+    still = [state["q"], state["v"], force, np.zeros((N, 16)), 0.02 * counter[:, 2:]]
+    np.testing.assert_allclose(seen["critic"][:, :-1], np.concatenate(still, axis=1), atol=1e-10)
 
 
 def test_resets_are_philox():

@@ -148,7 +148,7 @@ class EnvironmentProgram:
         codes |= {"env.noise": RandomNumbers(noise)} if noise else {}
         codes |= {"env.draw": RandomNumbers(drawn, noise // DRAWS)} if drawn else {}
         if self.mode == RESET:
-            return codes
+            return codes | {"env.quiet": self._quiet()}
         nq, nv, na = self.given.robot.nq, self.given.robot.nv, self.given.action_size
         codes |= {
             "env.check_action": _rule("check_action", {GIVEN: na}, _checked_action),
@@ -236,6 +236,15 @@ class EnvironmentProgram:
         values = {"Q": BEFORE["Q"], "q": BEFORE["Q"], "V": BEFORE["V"], "v": BEFORE["V"]}
         values |= {LAST_V: BEFORE["V"], **self._silent}
         return Selection(FAILED, values, self._sizes | dict.fromkeys(("v", "V"), given.robot.nv))
+
+    def _quiet(self) -> StraightCode:
+        """No torques and no contacts: those of the step before are not part of the state."""
+        nv, sizes = self.given.robot.nv, self._sizes
+
+        def rule(x: dict[str, np.ndarray]) -> dict[str, Any]:
+            return {LAST_V: x["V"]} | {name: [0.0] * sizes[name] for name in self._silent}
+
+        return _rule("quiet", {"V": nv}, rule)
 
     @property
     def _silent(self) -> dict[str, str]:
@@ -352,7 +361,7 @@ class EnvironmentProgram:
             SAME_STEP: (*look, "env.final", *reset, *look),
             NEXT_STEP: (*reset, *look),
             DISABLED: look,
-            RESET: (*reset, *look),
+            RESET: ("env.quiet", *reset, *look),
         }[self.mode]
         if self.mode == RESET:
             return self._present(after)

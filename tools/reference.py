@@ -278,6 +278,9 @@ EXAMPLES = {  # for names whose example cannot be built from the argument names
     "pp.PD": "hold = pp.PD(robot, q, kp=200.0, kd=40.0, gravity=True)",
     "PD.torque": "hold(0.0, q, v)",
     "ComputedTorque.torque": "pp.ComputedTorque(robot, q, kp=100.0, kd=20.0)(0.0, q, v)",
+    "PrescribedMotion.torque": (
+        "pp.PrescribedMotion(robot, {robot.joint_names[0]: 0.5})(0.0, q, v)"
+    ),
     "Lyapunov.torque": "pp.Lyapunov(robot, q, kp=200, kd=40)(0.0, q, v)",
     "pp.Decoupled": "even = pp.Decoupled(robot, q, k=10.0)",
     "Decoupled.torque": "even(0.0, q, v)",
@@ -305,6 +308,10 @@ EXAMPLES = {  # for names whose example cannot be built from the argument names
     "Expression.poly": "s.mass.poly()",
     "pp.dot_test": "bool(pp.dot_test(s.phi))",
     "pp.estimation.RobotFilterModel": "isinstance(estimate, pp.estimation.RobotFilterModel)",
+    "pp.estimation.FastGains": (
+        "pp.estimation.fast_gains(pp.estimation.sequence([[[0.5]]], [[[1.0]]] * 2, [[[1.0]]] * 2))"
+        ".gains.shape"
+    ),
     "pp.estimation.Estimate": "len(estimate.smoother(estimate.outputs(tau)).smoothed)",
     "pp.estimation.Smoother": "isinstance(estimate.smoother, pp.estimation.Smoother)",
     "pp.estimation.Stage": "pp.estimation.Stage(-1, np.eye(2), np.eye(2), np.eye(2)[:1]).parent",

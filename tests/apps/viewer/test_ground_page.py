@@ -132,7 +132,8 @@ def run_in_node(folder, live, given, steps, every=1, math="Math"):
 @pytest.mark.parametrize("case", CASES)
 def test_a_step_in_the_page_is_a_step_of_the_library(tmp_path, case):
     """200 steps; from each state of the page, a step of the library is equal to rounding, which
-    the solve of redundant contacts multiplies, where the contacts are solved to rounding. Modes, forces and gaps are equal as well."""
+    the solve of redundant contacts multiplies, where the contacts are solved to rounding. Modes,
+    forces and gaps are equal as well."""
     make, ground, speed, stiffness = CASES[case]
     robot, steps = make(), 200
     v = np.zeros(robot.nv)

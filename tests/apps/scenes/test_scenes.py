@@ -163,6 +163,9 @@ def test_a_quadruped_stands_on_the_ground_of_a_scene(tmp_path):
     shapes = 'contacts = { "*_FOOT" = [{ box = [0.1, 0.1, 0.02], at = [0, 0, -0.1] }] }\n'
     shod = load(tmp_path, ground + DOG + shapes)
     assert len(shod.system.contact_points) == 32 and shod.q0[2] > case.q0[2]
+    feet = 'contacts = { "*_FOOT" = { sphere = 0.03 } }\npairs = [["LF_FOOT", "RF_FOOT"]]\n'
+    paired = load(tmp_path, ground + DOG + feet).system.contact_pairs
+    assert [pair.name for pair in paired] == ["LF_FOOT|RF_FOOT"]
     points = "contacts = { base = { points = [[0, 0, -1], [0, 0, 1]] } }\n"
     given = load(tmp_path, ground + DOG + points + "q = { root_joint = [0, 0, 0.5, 0, 0, 0, 1] }\n")
     assert given.q0[2] == 0.5 and not given.on_ground
@@ -244,6 +247,11 @@ def test_a_quadruped_stands_on_the_ground_of_a_scene(tmp_path):
         (DOG + "contacts = { LF_FOOT = { at = [0, 0, 1] } }\n", ["LF_FOOT", "has no shape"]),
         (DOG + "contacts = { LF_FOOT = { sphere = -1.0 } }\n", ["radius of a sphere is -1"]),
         (DOG + "contacts = { LF_FOOT = { points = [[0, 0]] } }\n", ["points.0", "3 numbers"]),
+        (DOG + 'pairs = [["LF_FOOT", "RF_FOOT"]]\n', ["robots.dog.pairs", "without contacts"]),
+        (
+            DOG + 'pairs = ["LF_FOOT"]\ncontacts = { "*_FOOT" = { sphere = 0.03 } }\n',
+            ["robots.dog.pairs", "'LF_FOOT'"],
+        ),
         ('contacts = "hold"\n[ground]\n' + DOG, ["contacts", "[ground]"]),
         (TWO + BOX + GRASPS + "[ground]\n", ["ground", "for robots"]),
     ],

@@ -44,15 +44,20 @@ def read_ground(top: Table) -> Ground | None:
 
 
 def with_contact_shapes(row: Table, robot: Robot) -> Robot:
-    """The robot with the shapes of the key `contacts`, if it is there."""
+    """The robot with the shapes of the key `contacts`, if it is there, and the pairs of `pairs`."""
     if "contacts" not in row:
+        if "pairs" in row:
+            remedy = 'write contacts = { "*_foot" = { sphere = 0.03 } } as well'
+            row.fail("pairs", "is given without contacts", remedy)
         return robot
     value = row.get("contacts")
     shapes = value if isinstance(value, str) else _shapes_by_frame(row)
+    pairs = row.get("pairs") if "pairs" in row else ()
     try:
-        return robot.with_contacts(shapes)
+        return robot.with_contacts(shapes, pairs=pairs)
     except Error as error:
-        row.fail("contacts", error.cause, error.remedy)
+        key = "pairs" if error.cause.startswith("pairs") else "contacts"
+        row.fail(key, error.cause, error.remedy)
 
 
 def start_on_ground(

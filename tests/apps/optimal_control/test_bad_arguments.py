@@ -27,6 +27,10 @@ def problem(**changed):
         ({"final": [pp.cost.point("tol", 1.0)]}, "tool"),
         ({"final": [pp.cost.of(lambda q, v, u: [np.arctan(q) if q[0] > 0 else q])]}, "branch"),
         ({"final": [pp.cost.point("tool", 1.0), pp.cost.pose("tool", 1.0)]}, "share the goal"),
+        ({"final": [pp.cost.posture(1.0, at=[0.1])]}, "at of pp.cost.posture has shape (1,)"),
+        ({"final": [pp.cost.speed(1.0, at=np.nan)]}, "at of pp.cost.speed holds numbers that"),
+        ({"final": [pp.cost.pose("tool", 1.0, at=np.zeros((4, 4)))]}, "not orthonormal"),
+        ({"final": [pp.cost.point("tool", 1.0, at=np.eye(3))]}, "has batch axes (3,)"),
         ({"dt": 0.0}, "expected a positive number"),
         ({"steps": 0}, "expected 1 to"),
         ({"torque": [1.0, 2.0, 3.0]}, "expected one number or 2"),
@@ -74,6 +78,19 @@ def test_calls_that_are_refused(arguments, words):
     with pytest.raises(pp.Error) as error:
         made.solve(**start)
     assert words in str(error.value) and error.value.remedy
+
+
+def test_a_pose_is_the_goal_of_a_point_by_its_position():
+    """Its rotation would be a batch of three points."""
+    pose = pp.Pose(np.eye(3), np.array([0.1, 0.2, 0.3]))
+    for made, tool in ((problem(), {"tool": pose}), (problem(final=[_point(pose)]), {})):
+        found = made.solve(np.zeros(2), iterations=1, **tool)
+        same = problem().solve(np.zeros(2), iterations=1, tool=pose.translation)
+        assert found.batch == () and found.cost == same.cost
+
+
+def _point(at):
+    return pp.cost.point("tool", 1.0, at=at)
 
 
 def test_a_start_outside_the_limits_is_named():

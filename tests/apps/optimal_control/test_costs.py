@@ -146,6 +146,9 @@ def test_slopes_are_finite_where_the_goal_is_met(rng):
         (lambda: pp.cost.point("tip", 1.0, at=[0, 0, 0], along=True), "along=True"),
         (lambda: pp.cost.of(3.0), "function of (q, v, u)"),  # type: ignore[arg-type]
         (lambda: pp.cost.posture(1.0, name=""), "expected text"),
+        (lambda: pp.cost.speed(1.0, at=[0.0, 0.0], along=True), "along=True"),
+        (lambda: pp.cost.torque(True), "expected numbers of at least 0"),
+        (lambda: pp.cost.point(3, 1.0), "the frame of pp.cost.point is 3"),  # type: ignore[arg-type]
     ],
 )
 def test_costs_that_make_no_sense(make, words):

@@ -72,7 +72,8 @@ def _cost(
 ) -> Cost:
     remedy = "give a positive number, or one for each row"
     weights = real_array(f"the weight of pp.cost.{kind}", weight, (), remedy)
-    if weights.ndim > 1 or not ((weights >= 0.0) & (weights < np.inf)).all():
+    is_positive = weights.ndim <= 1 and ((weights >= 0.0) & (weights < np.inf)).all()
+    if not is_positive or isinstance(weight, bool | np.bool_):
         cause = f"the weight of pp.cost.{kind} is {shown(weight)}, expected numbers of at least 0"
         raise StateError(cause, remedy)
     if not weights.any():

@@ -17,6 +17,7 @@ from psiphi.apps.optimal_control.cost_terms import CostTerm, bind_cost
 from psiphi.compiler.passes import is_large
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.model import motors as model_motors
+from psiphi.model.builder.pose_values import read_pose
 from psiphi.model.model import Pose
 from psiphi.model.state_checks import check_states, check_unit_quaternions
 from psiphi.robot.mechanisms.system import System
@@ -29,6 +30,7 @@ COST_REMEDY = "give costs of pp.cost: running=[pp.cost.torque(1e-4), pp.cost.spe
 TORQUE_REMEDY = "give True (robot.effort), a number, one for each motor, (low, high), or None"
 LIMIT_WORDS = ("kept", "soft")
 FAR = 1e9  # the largest number of a goal
+POSE_PARTS = {"pose": "matrix", "orientation": "rotation", "point": "translation"}
 
 
 def check_problem_robot(robot: Any) -> Robot:
@@ -66,12 +68,12 @@ def read_terms(robot: Robot, name: str, costs: Any, motor_count: int) -> tuple[C
         if not isinstance(cost, Cost):
             raise StateError(f"{name} holds {shown(cost)}, expected a cost", COST_REMEDY)
     terms = tuple(bind_cost(cost, robot, motor_count) for cost in each)
-    for term in terms:
-        if term.goal_size and not term.has_goal:
-            read_goal(term, term.cost.at, 0)
     for term in terms if name == "final" else ():
         if term.cost.kind == "torque":
             raise StateError("final has a cost of torques, which end before it", "move it")
+    for term in terms:
+        if term.goal_size and not term.has_goal:
+            desired_value(term)
     return terms
 
 
@@ -198,17 +200,31 @@ def read_goals(
     return {name: read_goal(term, goals[name], steps) for name, term in asked.items()}
 
 
-def read_goal(term: CostTerm, value: Any, steps: int) -> np.ndarray:
-    """A goal as (..., rows, size)."""
-    cost, what = term.cost, f"the goal {term.name!r}"
+def desired_value(term: CostTerm) -> np.ndarray:
+    """`at` of a cost, as (1, size)."""
+    what = f"at of pp.cost.{term.cost.kind}"
+    value = read_goal(term, term.cost.at, 0, what)
+    if value.ndim > 2:
+        cause = f"{what} has batch axes {value.shape[:-2]}, expected one desired value"
+        raise StateError(cause, "leave at= out, and give the goals to solve()")
+    return value
+
+
+def read_goal(term: CostTerm, value: Any, steps: int, name: str = "") -> np.ndarray:
+    """A goal as (..., rows, size); `name` is its name in errors."""
+    cost, what = term.cost, name or f"the goal {term.name!r}"
     core = {"pose": (4, 4), "orientation": (3, 3)}.get(cost.kind, (term.goal_size,))
     rows = (steps + 1,) * cost.along
     remedy = f"give shape (..., {', '.join(map(str, (*rows, *core)))})"
-    if isinstance(value, Pose):
-        value = value.matrix if cost.kind == "pose" else value.rotation
-    if cost.kind in ("speed", "torque", "momentum") and isinstance(value, int | float):
-        value = np.full(core, value)
-    array = finite_array(what, value, (*rows, *core), remedy, FAR)
+    if isinstance(value, Pose) and cost.kind in POSE_PARTS:
+        value = getattr(read_pose(what, value), POSE_PARTS[cost.kind])
+    is_zero_cost = cost.kind in ("speed", "torque", "momentum") and not cost.along
+    array = finite_array(what, value, () if is_zero_cost else (*rows, *core), remedy, FAR)
+    if isinstance(value, bool | np.bool_):
+        raise StateError(f"{what} is {value}, expected numbers", remedy)
+    if is_zero_cost and not array.ndim:
+        array = np.full(core, array)
+    array = finite_array(what, array, (*rows, *core), remedy)
     if cost.kind in ("pose", "orientation"):
         R = array[..., :3, :3]
         last = array[..., 3:, :] - [0.0, 0.0, 0.0, 1.0] if cost.kind == "pose" else np.zeros(1)
@@ -238,7 +254,7 @@ def joined_goals(
     for term in terms:
         if not term.goal_size:
             continue
-        value = goals[term.name] if term.has_goal else read_goal(term, term.cost.at, 0)
+        value = goals[term.name] if term.has_goal else desired_value(term)
         parts.append(value if value.shape[-2] == 1 else value[..., rows, :])
     if not parts:
         return None

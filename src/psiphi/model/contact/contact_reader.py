@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from psiphi._util.errors import ModelError
 from psiphi._util.text import count_of, shown
-from psiphi._util.validate import matching_names
+from psiphi._util.validate import as_names, is_list, matching_names
 from psiphi.model.contact.contact_pairs import ContactPair, ContactSolid
 from psiphi.model.contact.contact_points import ContactPoint
 from psiphi.model.contact.contact_shapes import SOLIDS, ContactShape, solid
@@ -90,8 +90,9 @@ def _ground_points(
     moving = [x for x in given if model.frame(x.frame).body != WORLD]
     names = list(dict.fromkeys(x.frame for x in moving))
     everything = isinstance(ground, str) and ground == "*"
+    patterns = [] if everything else as_names("ground", ground, "names of frames")
     chosen = set(
-        names if everything else matching_names("contact shapes on", ground, names, model.name)
+        names if everything else matching_names("contact shapes on", patterns, names, model.name)
     )
     return tuple(
         _with_surface(point, surface)
@@ -107,7 +108,7 @@ def _pairs(
 ) -> tuple[ContactPair, ...]:
     """The pairs of solids whose frames match the pairs of names."""
     remedy = 'give a list of two names each, such as [("left_hand", "right_hand")]'
-    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
+    if not is_list(pairs):
         raise ModelError(f"pairs is {shown(pairs)}", remedy)
     shapes: dict[str, list[tuple[str, ContactShape]]] = {}
     for frame, each in given:

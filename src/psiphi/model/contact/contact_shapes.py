@@ -66,7 +66,8 @@ class ContactShape(ABC):
         """The contact points in the axes of the shape."""
 
     def check(self, name: str) -> None:
-        """Raise an error unless the sizes are lengths; `name` is that of the frame."""
+        """(Internal use only) Raise an error unless the sizes are lengths; `name` is that of the
+        frame."""
         for size in self.sizes:
             value = getattr(self, size)
             array, fault = read_array(value, None)
@@ -180,7 +181,7 @@ class Points(ContactShape):
             yield _vector(point.tolist()), 0.0, None, 0.0
 
     def check(self, name: str) -> None:
-        """Raise an error unless the points are an array (n, 3)."""
+        """(Internal use only) Raise an error unless the points are an array (n, 3)."""
         array, fault = read_array(self.points, None)
         is_list = not fault and array.ndim == 2 and array.shape[-1] == 3 and len(array)
         if not is_list or not np.isfinite(array.astype(float)).all():

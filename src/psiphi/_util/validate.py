@@ -264,6 +264,34 @@ def whole_number(name: str, value: Any) -> int:
     return number
 
 
+def positive_count(name: str, value: object, most: int, remedy: str = "") -> int:
+    """An integer from 1 to `most`."""
+    number = whole_number(name, value)
+    if not 1 <= number <= most:
+        raise StateError(
+            f"{name} is {shown(number)}, expected 1 to {most}", remedy or "give 1, 2, ..."
+        )
+    return number
+
+
+def batch_place(where: Sequence[object], batch: tuple[int, ...]) -> tuple[int, ...]:
+    """The place of one element of a batch, from one index for each of its axes.
+
+    >>> batch_place((-1, 0), (3, 2))
+    (2, 0)
+    """
+    try:
+        if any(isinstance(i, bool | np.bool_) for i in where):
+            raise TypeError
+        indices = [operator.index(i) for i in where]  # type: ignore[arg-type]
+        return tuple(range(n)[i] for i, n in zip(indices, batch, strict=True))
+    except (TypeError, ValueError, IndexError):
+        raise StateError(
+            f"element {shown(where)} of a batch of shape {batch}",
+            "give one index per batch axis, within the batch",
+        ) from None
+
+
 def positive_number(name: str, value: object, remedy: str, most: float = 1.7e308) -> float:
     """A number above zero and at most `most`: finite by default."""
     array = real_array(name, value, (), remedy)

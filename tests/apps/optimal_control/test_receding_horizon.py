@@ -83,13 +83,27 @@ def test_goals_may_be_functions_of_time():
     np.testing.assert_array_equal(control(0.0, q0, np.zeros(2)), first)
 
 
+def moved(goal):
+    """The torque of a controller whose goal is a function of time."""
+    final = [pp.cost.point("tool", 1.0, along=True)]
+    problem = pp.OptimalControl(
+        robots.pelican(), dt=0.2, steps=5, running=[pp.cost.torque(1.0)], final=final
+    )
+    return pp.MPC(problem, tool=goal)(0.0, np.zeros(2), np.zeros(2))
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
         (lambda: pp.MPC(robots.pelican()), "expected a problem"),  # type: ignore[arg-type]
         (lambda: pp.MPC(robots.reach_problem()), "the goals are tool="),
         (lambda: pp.MPC(upright_problem(), tool=[0, 0, 0]), "the goals are none"),
-        (lambda: pp.MPC(upright_problem(), iterations=0), "0 iterations"),
+        (lambda: pp.MPC(upright_problem(), iterations=0), "iterations is 0, expected 1 to"),
+        (lambda: pp.MPC(upright_problem())(np.nan, [0.0], [0.0]), "not finite"),
+        (lambda: pp.MPC(upright_problem())("0", [0.0], [0.0]), "t is '0'"),
+        (lambda: moved(lambda t: 1.0 / t), "the goal 'tool' failed at t = 0: ZeroDivisionError"),
+        (lambda: moved(lambda t: [0.0, 0.0, 0.0][: 2 + (t > 0.5)]), "do not fit together"),
+        (lambda: moved(lambda t: 1.0), "the goal 'tool' has shape ()"),
     ],
 )
 def test_bad_arguments(make, words):

@@ -14,11 +14,11 @@ from psiphi._util.text import nearest, shown
 from psiphi._util.validate import (
     finite_array,
     is_list,
+    positive_count,
     positive_number,
     read_array,
     real_array,
     robot_of,
-    whole_number,
 )
 from psiphi.apps.environments.randomization import Randomization, read_randomization
 from psiphi.apps.environments.state_resets import Resets, read_resets, sampled
@@ -44,6 +44,7 @@ from psiphi.simulation.rollout.rollout import RolloutArguments
 NamedTerm = str | Callable[[TermState], Any]
 POLICY = "policy"  # the group of observations that a policy gets
 OPTIONS = ("scale", "noise")  # of an observation
+MAX_DECIMATION = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,9 +132,7 @@ def read_input(
     randomization, actuation = read_randomization(plant.robot, actuation, ground, randomize)
     plant = Plant(randomization.robot)
     h = positive_number("dt", dt, "give seconds, such as 0.005")
-    count = whole_number("decimation", decimation)
-    if count < 1:
-        raise StateError(f"decimation is {count}, expected at least 1", "give a whole number")
+    count = positive_count("decimation", decimation, MAX_DECIMATION)
     method = choose_method(simulation["method"], ground, "environment")
     arguments = RolloutArguments(
         **{"dt": h, "steps": 1, **simulation, "method": method, "contacts": ground}

@@ -15,6 +15,7 @@ from psiphi._util.validate import (
     batch_axes,
     finite_array,
     one_of,
+    positive_count,
     positive_number,
     whole_number,
 )
@@ -97,10 +98,7 @@ class OptimalControl:
         if self.needs_parameters:  # costs and limits are read with the values of the file
             self.robot = self.robot.at(self.robot.parameters())  # type: ignore[attr-defined]
         self.dt = positive_number("dt", dt, "give seconds, 0.01 for instance")
-        self.steps = whole_number("steps", steps)
-        if not 1 <= self.steps <= MAX_STEPS:
-            cause = f"steps is {self.steps}, expected 1 to {MAX_STEPS}"
-            raise StateError(cause, "give the number of steps of dt")
+        self.steps = positive_count("steps", steps, MAX_STEPS, "give the number of steps of dt")
         self.motors = request.motor_indices(self.robot, actuated, passive)
         count = len(self.motors)
         self.running = request.read_terms(self.robot, "running", running, count)
@@ -203,7 +201,7 @@ class OptimalControl:
         iterations = whole_number("iterations", iterations)
         remedy = "give a number, 1e-7 for instance"
         tolerance = max(positive_number("tolerance", tolerance, remedy, most=1.0), 1e-14)
-        shift = whole_number("shift", shift)
+        shift = min(whole_number("shift", shift), self.steps)  # later ones are its last step
         if near is not None and (torques is not None or states is not None):
             raise StateError("near= and torques= or states= are given", "give one of them")
         if near is not None and not isinstance(near, OptimalMotion):

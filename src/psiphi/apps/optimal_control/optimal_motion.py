@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psiphi._util.array_types import Numbers
-from psiphi._util.errors import StateError
 from psiphi._util.text import columns
+from psiphi._util.validate import batch_place
 from psiphi.apps.optimal_control.feedback_controller import MotionController
 from psiphi.apps.optimal_control.optimum_derivatives import OptimumDerivatives
 from psiphi.simulation.trajectory.trajectory import Trajectory
@@ -98,11 +98,7 @@ class OptimalMotion:
 
     def element(self, *where: int) -> OptimalMotion:
         """One motion of a batch: `found.element(3)`."""
-        try:
-            place = tuple(range(n)[i] for i, n in zip(where, self.batch, strict=True))
-        except (TypeError, ValueError, IndexError):
-            cause = f"element {where} of a batch of shape {self.batch}"
-            raise StateError(cause, "give one index per batch axis") from None
+        place = batch_place(where, self.batch)
         changed = {
             f.name: getattr(self, f.name)[place] for f in fields(self) if f.name not in SHARED
         }

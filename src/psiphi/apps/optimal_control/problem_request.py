@@ -268,7 +268,7 @@ def joined_goals(
 def read_start(robot: Robot, q: Numbers, v: Numbers) -> tuple[np.ndarray, np.ndarray]:
     """The start (..., nq), (..., nv), finite, with unit quaternions."""
     q0 = real_array("q", q, (robot.nq,), f"give nq = {robot.nq} numbers")
-    is_zero = isinstance(v, int | float) and v == 0
+    is_zero = isinstance(v, int | float) and not isinstance(v, bool) and v == 0
     rest = np.zeros(robot.nv) if is_zero else v
     v0 = real_array("v", rest, (robot.nv,), f"give nv = {robot.nv} numbers")
     inputs = Argument("q", (robot.nq,), "q"), Argument("v", (robot.nv,), "v")

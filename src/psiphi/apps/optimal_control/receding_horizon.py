@@ -12,14 +12,23 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.array_types import Numbers
-from psiphi._util.errors import Error, StateError
+from psiphi._util.errors import StateError
 from psiphi._util.text import shown
-from psiphi._util.validate import positive_number, whole_number
+from psiphi._util.validate import (
+    batch_axes,
+    finite_array,
+    positive_count,
+    positive_number,
+    real_array,
+)
 from psiphi.apps.optimal_control.optimal_control import OptimalControl
 from psiphi.apps.optimal_control.optimal_motion import OptimalMotion
+from psiphi.simulation.control.joint_controllers import value_at
 from psiphi.simulation.control.marked_law import law
 
 ON_TIME = 1e-6  # share of dt by which a call may be early
+MAX_ITERATIONS = 1_000_000
+MAX_TIME = 1e9  # in seconds; nodes are counted from 0
 
 
 class MPC:
@@ -61,11 +70,9 @@ class MPC:
             raise StateError(cause, "give a pp.OptimalControl")
         self.problem = problem
         self.robot = problem.robot
-        self.iterations = whole_number("iterations", iterations)
-        self.first = whole_number("first", first)
+        self.iterations = positive_count("iterations", iterations, MAX_ITERATIONS)
+        self.first = positive_count("first", first, MAX_ITERATIONS)
         self.tolerance = positive_number("tolerance", tolerance, "give a number", most=1.0)
-        if not self.iterations or not self.first:
-            raise StateError("MPC with 0 iterations", "give at least 1")
         unknown = [name for name in goals if name not in problem.goal_names]
         missing = [name for name in problem.goal_names if name not in goals]
         if unknown or missing:
@@ -83,7 +90,9 @@ class MPC:
     @law(batched=True, pure=False)
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """tau (..., nv) at time t, for one motion or a batch of them."""
-        t, dt = float(t), self.problem.dt
+        t, dt = _time(t), self.problem.dt
+        real_array("q", q, (self.robot.nq,), f"give nq = {self.robot.nq} numbers")
+        real_array("v", v, (self.robot.nv,), f"give nv = {self.robot.nv} numbers")
         passed = int(np.floor((t - self._start) / dt + ON_TIME))
         if self.plan is None or passed < 0 or self.plan.batch != np.shape(q)[:-1]:
             goals = self._goals_at(t)
@@ -108,28 +117,36 @@ class MPC:
     def _goal(self, name: str, value: Any, nodes: np.ndarray) -> Any:
         if not callable(value):
             return value
-
-        def at(t: float) -> Any:
-            try:
-                return value(t)
-            except Exception as error:
-                if isinstance(error, Error):
-                    raise
-                cause = f"the goal {name} failed at t = {t:g}: {type(error).__name__}: {error}"
-                raise StateError(cause, "give an array, or a function of time") from error
-
         terms = (*self.problem.running, *self.problem.final)
         term = next(term for term in terms if term.has_goal and term.name == name)
+        what = f"goal {name!r}"
         if not term.cost.along:
-            return at(float(nodes[-1]))
+            return value_at(what, value, float(nodes[-1]))
         core = 2 if term.cost.kind in ("pose", "orientation") else 1
-        return stacked(at, nodes, core)
+        return stacked(what, value, nodes, core)
 
     def __repr__(self) -> str:
         return f"<MPC of {self.problem!r}, {self.iterations} iterations a step>"
 
 
-def stacked(function: Callable[[float], Any], times: np.ndarray, core: int) -> np.ndarray:
-    """function(t) at all times: (..., times, *core)."""
-    rows = np.broadcast_arrays(*(np.asarray(function(float(t)), dtype=float) for t in times))
-    return np.stack(rows, axis=rows[0].ndim - core)
+def stacked(
+    what: str, function: Callable[[float], Any], times: np.ndarray, core: int
+) -> np.ndarray:
+    """function(t) at all times: (..., times, *core); `what` is its name in errors."""
+    values = [value_at(what, function, float(t)) for t in times]
+    rows = [real_array(f"the {what}", x, (), "return an array of numbers") for x in values]
+    shape = batch_axes(
+        f"the {what}", {f"at t = {t:g}": x.shape for t, x in zip(times, rows, strict=True)}
+    )
+    if len(shape) < core:
+        cause = f"the {what} has shape {shape}, expected {core} axes or more"
+        raise StateError(cause, "return the goal at one time")
+    return np.stack([np.broadcast_to(x, shape) for x in rows], axis=len(shape) - core)
+
+
+def _time(t: object) -> float:
+    """A time in seconds."""
+    time = finite_array("t", t, (), "give seconds", MAX_TIME)
+    if time.ndim or isinstance(t, bool | np.bool_):
+        raise StateError(f"t is {shown(t)}, expected one time", "give seconds")
+    return float(time)

@@ -107,6 +107,7 @@ class Ground:
 
 def _check_coefficient(name: str, value: object, most: float) -> None:
     array, fault = read_array(value, None)
+    fault = fault or isinstance(value, bool | np.bool_)
     if fault or not ((array >= 0.0) & (array <= most) & (array < 1e50)).all():
         span = "of at least 0" if most == np.inf else f"from 0 to {most:g}"
         raise ModelError(f"{name} is {shown(value)}", f"give a finite number {span}")

@@ -35,7 +35,7 @@ class Reference:
         self.robot, self.source = robot, source
         self.constant: tuple[np.ndarray, ...] | None = None
         if callable(source):
-            self._read(initial_value("reference", source))
+            self._read(value_at("reference", source))
         else:
             self.constant = tuple(map(frozen, self._read(source)))
 
@@ -71,14 +71,14 @@ class Reference:
         return (*arrays, *(np.zeros(robot.nv) for _ in range(3 - len(arrays))))
 
 
-def initial_value(name: str, function: Callable[[float], Any]) -> Any:
-    """The value of a function of time at t = 0; an error names the function if it fails."""
+def value_at(name: str, function: Callable[[float], Any], t: float = 0.0) -> Any:
+    """The value of a function of time; an error names the function if it fails."""
     try:
-        return function(0.0)
+        return function(t)
     except Exception as error:
         if isinstance(error, Error):
             raise
-        cause = f"the {name} failed at t = 0: {type(error).__name__}: {error}"
+        cause = f"the {name} failed at t = {t:g}: {type(error).__name__}: {error}"
         raise StateError(cause, "give numbers, or a function of t") from error
 
 

@@ -19,9 +19,9 @@ from psiphi.robot.mechanisms.system import System
 from psiphi.simulation.control.control_law import Controller, Law, Step, Values
 from psiphi.simulation.control.joint_controllers import (
     Source,
-    initial_value,
     read_gains,
     read_posture,
+    value_at,
 )
 from psiphi.simulation.control.task_space_controller import check_target
 
@@ -217,7 +217,7 @@ class ObjectReference:
             np.zeros_like(squeeze_forces) if forces is None else forces,
         )
         named = zip(("target", "measured wrench", "forces"), self.sources, strict=True)
-        first = self._read(*(initial_value(name, x) if callable(x) else x for name, x in named))
+        first = self._read(*(value_at(name, x) if callable(x) else x for name, x in named))
         self.constant = None if any(map(callable, self.sources)) else tuple(map(frozen, first))
 
     def __call__(self, t: float) -> tuple[np.ndarray, ...]:

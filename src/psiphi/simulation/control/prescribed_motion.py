@@ -36,7 +36,7 @@ from psiphi.simulation.control.control_law import (
     is_law_controller,
     rule_places,
 )
-from psiphi.simulation.control.joint_controllers import initial_value
+from psiphi.simulation.control.joint_controllers import value_at
 from psiphi.simulation.control.law_trace import as_law
 from psiphi.simulation.control.marked_law import unwrap_law
 
@@ -133,7 +133,7 @@ class JointMotions:
             if not joint.row.nv:
                 raise StateError(f"joint {joint.name!r} does not move", "leave it out")
             if callable(source):
-                self._read(joint, initial_value(f"motion of {joint.name}", source))
+                self._read(joint, value_at(f"motion of {joint.name}", source))
         self.constant = None if any(callable(x) for _, x in self.joints) else self._at(0.0)
 
     def __call__(self, t: float) -> tuple[np.ndarray, ...]:

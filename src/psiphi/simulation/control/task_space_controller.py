@@ -24,9 +24,9 @@ from psiphi.robot.robot import Robot
 from psiphi.simulation.control.control_law import Controller, JointNames, Law, Step, Values
 from psiphi.simulation.control.joint_controllers import (
     Source,
-    initial_value,
     read_gains,
     read_posture,
+    value_at,
 )
 from psiphi.simulation.control.task_forces import TaskForces
 from psiphi.simulation.control.torque_input import UNBOUND
@@ -155,7 +155,7 @@ class TaskReference:
         self.source = source
         self.constant: tuple[np.ndarray, ...] | None = None
         if callable(source):
-            first = self._read(initial_value("target", source))
+            first = self._read(value_at("target", source))
         else:
             first = self.constant = tuple(map(frozen, self._read(source)))
         self.size = first[1].shape[-1]

@@ -13,7 +13,7 @@ import numpy as np
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.late_methods import with_late_methods
-from psiphi._util.validate import real_array, robot_of
+from psiphi._util.validate import batch_place, real_array, robot_of
 from psiphi.model.model import Model
 from psiphi.model.state_checks import batch_element
 from psiphi.simulation.plant import Plant, SimulatedSystem
@@ -192,12 +192,7 @@ class Trajectory:
 
     def element(self, *where: int) -> Trajectory:
         """One motion of a batch: `motion.element(3)`."""
-        try:
-            place = tuple(range(n)[i] for i, n in zip(where, self.batch, strict=True))
-        except (TypeError, ValueError, IndexError):
-            raise StateError(
-                f"element {where} of a batch of shape {self.batch}", "give one index per batch axis"
-            ) from None
+        place = batch_place(where, self.batch)
         events = tuple(
             event._replace(where=()) for event in self.events if event.where in (place, ())
         )

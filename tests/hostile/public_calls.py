@@ -14,11 +14,13 @@ import psiphi as pp
 from psiphi import estimation, interop, robots, scenes
 from psiphi._util.internal_names import is_internal
 from tests.functions.call_cases import gymnast
+from tests.hostile import environment_calls
 from tests.hostile.junk import Call, _hinged, _study
 
 # Classes whose objects psiphi makes and hands over: their fields are not a user's to fill. Their
 # methods are tried.
 MADE = {
+    "Environment": "pp.environment",
     "Expression": "robot.operators and pp.vector",
     "FreeRobot": "robot.free",
     "Identification": "pp.identify",
@@ -143,6 +145,7 @@ def more(folder: Path) -> list[Call]:
         *_contacts(),
         *_sensors(),
         *_optimal_control(folder),
+        *environment_calls.calls(),
     ]
 
 

@@ -15,6 +15,13 @@ from tests.hostile.junk import JUNK, Call, table
 from tests.hostile.public_calls import ELSEWHERE, MADE, doors, more, untried
 
 FOLDER = Path(tempfile.mkdtemp(prefix="psiphi-junk-"))
+NEEDED = {
+    "to_torch": "torch",
+    "Environment.torch": "torch",
+    "Environment.vector": "gymnasium",
+    "Environment.single": "gymnasium",
+    "Environment.jax": "jax",
+}
 CALLS = [*table(FOLDER), *more(FOLDER)]
 
 
@@ -33,8 +40,8 @@ def _elsewhere(tmp_path, monkeypatch):
 @pytest.mark.parametrize("call", CALLS, ids=[call.name for call in CALLS])
 def test_nothing_but_an_error_in_words_escapes(call: Call):
     escaped = []
-    if call.name == "to_torch":
-        pytest.importorskip("torch")
+    if call.name in NEEDED:
+        pytest.importorskip(NEEDED[call.name])
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         if call.name != "viewer.view":

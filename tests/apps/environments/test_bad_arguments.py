@@ -63,6 +63,12 @@ def make(**options):
         (dict(action_scale=[1, 2, 3]), "action_scale .* expected one number or 1"),
         (dict(action_limit=-1.0), "expected positive numbers"),
         (dict(decimation=0), "decimation is 0"),
+        (dict(decimation=2**40), "expected 1 to 100000"),
+        (dict(ground="floor"), "ground is 'floor', expected a ground"),
+        (dict(action_limit=True), "expected positive numbers"),
+        (dict(episode_length=1e308), "episode_length is 1e[+]308 s, more than"),
+        (dict(action_delay=1e6), "action_delay is 1e[+]06 s, more than 10000 steps of 0.005 s"),
+        (dict(pushes={}, push_interval=1.0), "expected a dict of changes of velocity"),
         (dict(dt=0.0), "dt"),
         (dict(episode_length=-1.0), "episode_length"),
         (dict(actuated=[]), "has no motors"),
@@ -107,12 +113,20 @@ def test_states_and_numbers():
         env.step(state, np.zeros((2, 1)))
     with pytest.raises(pp.StateError, match=r"autoreset is 'never'"):
         env.step(state, np.zeros((3, 1)), "never")
-    for count in (-1, 2.5, [0.5], "x", [[1]]):
+    for count in (-1, 2.5, [0.5], "x", [[1]], 2**32, [2**32]):
         with pytest.raises(pp.StateError, match="count"):
             env.reset(count)
-    for episode in (0.5, [1, 2], "x"):
+    for episode in (0.5, [1, 2], "x", -1, 2**32):
         with pytest.raises(pp.StateError, match="episode"):
             env.reset(3, episode=episode)
+    for seed in (-1, 0.5, True, [1, 2], 2**64):  # 2**64 would be 0
+        with pytest.raises(pp.StateError, match="seed"):
+            env.reset(3, seed=seed)
+    for where in ([1, 0, 1], [True], "all"):
+        with pytest.raises(pp.StateError, match=r"where is .* expected 3 booleans"):
+            env.begin(state, where)
+    with pytest.raises(pp.StateError, match=r"the policy <lambda> failed at step 0: KeyError"):
+        env.episode(lambda seen: {}["gain"] * seen)
     assert env.reset(0)[1]["policy"].shape == (0, 4)
     assert repr(env) == (
         "<Environment of 'cartpole': 1 actions, observations policy 4, 0.02 s a step>"

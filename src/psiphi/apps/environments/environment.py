@@ -12,7 +12,7 @@ import numpy as np
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
-from psiphi._util.validate import one_of, read_array, whole_number
+from psiphi._util.validate import one_of, read_array, real_array, whole_number
 from psiphi.apps.environments import vector_env
 from psiphi.apps.environments.environment_function import JaxEnvironment
 from psiphi.apps.environments.environment_input import EnvironmentInput, NamedTerm, read_input
@@ -36,6 +36,8 @@ from psiphi.apps.environments.episode import Episode, run_episode
 from psiphi.apps.environments.state_resets import seed_words
 from psiphi.apps.environments.terms.term_state import COUNTER, EPISODE, KEY
 from psiphi.apps.environments.torch_env import TorchEnvironment
+from psiphi.apps.environments.vector_env import MAX_COUNT
+from psiphi.compiler.ir.lane_blocks import WORD
 from psiphi.model.contact.ground import Ground
 from psiphi.robot.robot import Robot
 from psiphi.simulation.compiled_rollout.contact_blocks import TOTAL
@@ -270,12 +272,7 @@ class Environment:
         `count` is the number of environments, or the numbers that they have: `reset([17], seed=0)`
         begins the same episode as environment 17 of `reset(100, seed=0)`, to the last bit.
         """
-        numbers, fault = read_array(count, None)
-        if not fault and not numbers.ndim:
-            numbers = np.arange(whole_number("count", count))
-        if fault or numbers.ndim != 1 or numbers.dtype.kind not in "iu" or (numbers < 0).any():
-            cause = f"count is {shown(count)}, expected a number of environments or their numbers"
-            raise StateError(cause, "give a whole number, or an array of them")
+        numbers = _numbers(count)
         kernel = self.kernel(RESET)
         state = {name: np.zeros((len(numbers), n)) for name, n in kernel.state_sizes.items()}
         state[KEY][:] = seed_words(seed, len(numbers))
@@ -286,12 +283,17 @@ class Environment:
     def begin(self, state: State, where: np.ndarray) -> tuple[State, Observations]:
         """The states with a new episode `where` (n,) is true, and all observations. Those of other
         environments are without torques and contacts."""
-        kernel = self.kernel(RESET)
-        out = kernel.empty(len(where))
-        kernel.run(state, np.asarray(where, dtype=float)[:, None], out)
+        kernel, now = self.kernel(RESET), self._read_state(state)
+        count = len(now[COUNTER])
+        chosen, fault = read_array(where, None)
+        if fault or chosen.dtype != bool or chosen.shape != (count,):
+            cause = f"where is {shown(where)}, expected {count} booleans"
+            raise StateError(cause, "give an array: result.terminated | result.truncated")
+        out = kernel.empty(count)
+        kernel.run(now, chosen.astype(float)[:, None], out)
         contacts = self.given.setup.contacts
         if contacts is not None:
-            check_above_ground(contacts, out["q"][np.asarray(where, dtype=bool)], "environment")
+            check_above_ground(contacts, out["q"][chosen], "environment")
         seen = {name: out.pop(observed(name)) for name in self.given.groups}
         return out, seen
 
@@ -304,9 +306,10 @@ class Environment:
         (in the next step, which ignores the action) or "same_step" (at once).
         """
         kernel = self.kernel(one_of("autoreset", autoreset, MODES))
-        count = self._count(state)
+        now = self._read_state(state)
+        count = len(now[COUNTER])
         out = kernel.empty(count)
-        kernel.run(state, self.read_actions(action, count), out)
+        kernel.run(now, self.read_actions(action, count), out)
         new = {name: out[name] for name in kernel.state_sizes}
         return new, self.result(kernel, out)
 
@@ -363,17 +366,22 @@ class Environment:
             "check the term: a division by zero, or a root or logarithm of a negative number",
         )
 
-    def _count(self, state: object) -> int:
+    def _read_state(self, state: object) -> State:
+        """The arrays (n, size) of a state."""
         sizes = self.kernel(RESET).state_sizes
         if not isinstance(state, dict) or set(state) != set(sizes):
             cause = f"the state is {shown(type(state).__name__)}, not one of this environment"
             raise StateError(cause, "give what env.reset or env.step returned")
-        count = len(state[COUNTER])
+        remedy = "give what env.reset or env.step returned"
+        found = {
+            name: real_array(f"{name} of the state", x, (), remedy) for name, x in state.items()
+        }
+        count = len(np.atleast_1d(found[COUNTER]))
         for name, size in sizes.items():
-            if np.shape(state[name]) != (count, size):
-                cause = f"{name} of the state has shape {np.shape(state[name])}"
-                raise StateError(cause, f"expected {(count, size)}")
-        return count
+            if found[name].shape != (count, size):
+                cause = f"{name} of the state has shape {found[name].shape}"
+                raise StateError(f"{cause}, expected {(count, size)}", remedy)
+        return found
 
     def episode(
         self,
@@ -420,9 +428,28 @@ class Environment:
         return vector_env.make_single(self, dtype)
 
 
+def _numbers(count: object) -> np.ndarray:
+    """The numbers of environments (n,), from n or from themselves."""
+    numbers, fault = read_array(count, None)
+    if not fault and not numbers.ndim:
+        most = f"expected at most {MAX_COUNT}"
+        if whole_number("count", count) > MAX_COUNT:
+            raise StateError(f"count is {shown(count)}, {most}", "give a smaller number")
+        numbers = np.arange(whole_number("count", count))
+    if fault or numbers.ndim != 1 or not _are_words(numbers):
+        cause = f"count is {shown(count)}, expected a number of environments or their numbers"
+        raise StateError(cause, "give a whole number, or an array of them")
+    return numbers
+
+
+def _are_words(array: np.ndarray) -> bool:
+    """Whether these are whole numbers of 32 bits."""
+    return array.dtype.kind in "iu" and bool(((array >= 0) & (array <= WORD)).all())
+
+
 def _episodes(episode: int | Numbers, count: int) -> np.ndarray:
     array, fault = read_array(episode, None)
-    if fault or array.dtype.kind not in "iu" or array.shape not in ((), (count,)):
+    if fault or array.shape not in ((), (count,)) or not _are_words(array):
         cause = f"episode is {shown(episode)}, expected a whole number, or one each"
         raise StateError(cause, "the first episode is 0")
     return array

@@ -22,13 +22,13 @@ from psiphi._util.validate import (
 )
 from psiphi.apps.environments.randomization import Randomization, read_randomization
 from psiphi.apps.environments.state_resets import Resets, read_resets, sampled
-from psiphi.apps.environments.step_events import Events, read_events
+from psiphi.apps.environments.step_events import Events, read_events, step_count
 from psiphi.apps.environments.terms.term_state import TermSetup, TermState
 from psiphi.apps.environments.terms.term_trace import TermTrace, term_name
 from psiphi.apps.environments.terms.term_words import OBSERVATIONS, REWARDS, TERMINATIONS
 from psiphi.apps.studies.distributions import Distribution, as_distribution
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
-from psiphi.model.contact.ground import Ground
+from psiphi.model.contact.ground import Ground, check_ground
 from psiphi.robot.robot import Robot
 from psiphi.simulation.compiled_rollout.contact_step import choose_method
 from psiphi.simulation.compiled_rollout.rollout_program import (
@@ -128,11 +128,15 @@ def read_input(
             f"environment: {plant.name} is {shown(plant.system)}, expected a robot",
             "use pp.embed for mechanisms with loops",
         )
+    if ground is not None:
+        check_ground("environment: ground", ground)
     posture = _posture(plant, actuation, q0)
     randomization, actuation = read_randomization(plant.robot, actuation, ground, randomize)
     plant = Plant(randomization.robot)
     h = positive_number("dt", dt, "give seconds, such as 0.005")
     count = positive_count("decimation", decimation, MAX_DECIMATION)
+    if not np.isfinite(h * count):
+        raise StateError(f"dt is {h:g}, and {count} steps are not finite", "give a smaller dt")
     method = choose_method(simulation["method"], ground, "environment")
     arguments = RolloutArguments(
         **{"dt": h, "steps": 1, **simulation, "method": method, "contacts": ground}
@@ -219,7 +223,7 @@ def _per_motor(name: str, value: Numbers, count: int) -> np.ndarray:
     if fault or array.shape not in ((), (1,), (count,)):
         cause = f"{name} is {shown(value)}, expected one number or {count}, one for each motor"
         raise StateError(cause, "robot.actuated has the motors" if not fault else "give numbers")
-    if not (np.isfinite(array) & (array > 0.0)).all():
+    if isinstance(value, bool) or not (np.isfinite(array) & (array > 0.0)).all():
         raise StateError(f"{name} is {shown(value)}, expected positive numbers", "give others")
     return np.array(np.broadcast_to(array.astype(float), count))
 
@@ -228,7 +232,7 @@ def _most_steps(length: float | None, step_time: float) -> int:
     if length is None:
         return 0
     seconds = positive_number("episode_length", length, "give seconds, or None for no limit")
-    return max(1, round(seconds / step_time))
+    return max(1, step_count("episode_length", seconds, step_time))
 
 
 def _commands(value: object) -> dict[str, Distribution]:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from psiphi._util.errors import StateError
+from psiphi._util.errors import Error, StateError
 from psiphi._util.text import name_of, shown
 from psiphi._util.validate import read_array, whole_number
 from psiphi.apps.environments.environment_input import POLICY
+from psiphi.apps.environments.state_resets import read_word
 from psiphi.simulation.trajectory.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -42,14 +43,12 @@ def run_episode(
             "give lambda seen: action, or a constant action by lambda seen: np.zeros(n)",
         )
     limit = whole_number("steps", most)
-    state, seen = env.reset(
-        [whole_number("number", number)], seed, whole_number("episode", episode)
-    )
+    state, seen = env.reset([read_word("number", number)], seed, read_word("episode", episode))
     group = POLICY if POLICY in seen else next(iter(seen))
     states, observed, actions, rewards = [state], [seen], [], []
     terminated = truncated = False
     while len(actions) < limit and not (terminated or truncated):
-        action, fault = read_array(policy(observed[-1][group][0]), None)
+        action, fault = read_array(_action(policy, observed[-1][group][0], len(actions)), None)
         if fault or action.size != env.action_size:
             got = fault or f"has shape {action.shape}"
             cause = f"the action of {name_of(policy)} {got}, expected {env.action_size} numbers"
@@ -74,3 +73,17 @@ def run_episode(
         terminated,
         truncated,
     )
+
+
+def _action(policy: Callable[[Any], Any], seen: np.ndarray, step: int) -> Any:
+    """The action of a policy; an error names the policy if it fails."""
+    try:
+        return policy(seen)
+    except Exception as error:
+        if isinstance(error, Error):
+            raise
+        cause = f"the policy {name_of(policy)} failed at step {step}"
+        raise StateError(
+            f"{cause}: {type(error).__name__}: {error}",
+            f"give a function of the observations {seen.shape}",
+        ) from error

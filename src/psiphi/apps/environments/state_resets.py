@@ -10,7 +10,7 @@ import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
-from psiphi._util.validate import matching_names
+from psiphi._util.validate import is_list, matching_names, whole_number
 from psiphi.apps.environments.terms.term_state import COMMAND, TermState
 from psiphi.apps.environments.terms.term_trace import TermTrace
 from psiphi.apps.studies.distributions import Distribution, as_distribution
@@ -20,6 +20,7 @@ from psiphi.simulation.control.law_arrays import LawArray
 
 BASE_NAMES = ("roll", "pitch", "yaw", "x", "y", "z")  # of the velocities of a free base
 OFFSET, VELOCITY = "offset", "v"
+MAX_SEED, SEED_LISTS = 2**64 - 1, list | tuple | np.ndarray
 NEW = "env.new."  # the prefix of places with the numbers of the next episode
 
 
@@ -134,13 +135,26 @@ def named_distributions(robot: Robot, what: str, row: object) -> dict[int, Distr
     return found
 
 
+def _is_seed(x: object) -> bool:
+    if not isinstance(x, int | np.integer) or isinstance(x, bool):
+        return False
+    return 0 <= int(x) <= MAX_SEED
+
+
+def read_word(name: str, value: object) -> int:
+    """The number of an environment or an episode: random numbers depend on 32 bits of it."""
+    number = whole_number(name, value)
+    if number > WORD:
+        raise StateError(f"{name} is {shown(number)}, expected at most {WORD}", "give 0, 1, 2, ...")
+    return number
+
+
 def seed_words(seed: object, count: int) -> np.ndarray:
     """The words of a seed (2,), or of one for each environment (count, 2)."""
-    seeds: list[Any] = list(seed) if isinstance(seed, list | tuple | np.ndarray) else [seed]
-    bad = [x for x in seeds if not isinstance(x, int | np.integer) or isinstance(x, bool) or x < 0]
-    if bad or len(seeds) not in (1, count):
+    seeds: list[Any] = list(seed) if is_list(seed) and isinstance(seed, SEED_LISTS) else [seed]
+    if not all(map(_is_seed, seeds)) or len(seeds) not in (1, count):
         raise StateError(
-            f"seed is {shown(seed)}, expected a whole number, or {count} of them",
+            f"seed is {shown(seed)}, expected a whole number below 2**64, or {count} of them",
             "give seed=0, for instance",
         )
     return np.array([[int(x) & WORD, (int(x) >> 32) & WORD] for x in seeds], dtype=float)

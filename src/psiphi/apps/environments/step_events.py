@@ -20,6 +20,8 @@ from psiphi.model.spatial.branch_free import less
 from psiphi.robot.robot import Robot
 
 TIMERS = "env.timers"  # control steps until the next command, and until the next push
+MAX_STEPS = 10**9  # of an episode or between events
+MAX_DELAY = 10_000  # steps of the simulation: the state has the actions that wait
 NEXT = "env.next."  # the prefix of places with the numbers of an event
 COMMAND_DUE, PUSH_DUE, EVENT = "env.command_due", "env.push_due", "env.event_due"
 
@@ -100,15 +102,25 @@ def read_events(
             "pushes and push_interval belong together, and one is missing",
             'give pushes={"x": (-0.5, 0.5)}, in m/s, and push_interval, in s',
         )
-    if pushes is not None and not isinstance(pushes, Mapping):
+    if pushes is not None and (not isinstance(pushes, Mapping) or not pushes):
         cause = f"pushes is {shown(pushes)}, expected a dict of changes of velocity"
         raise StateError(cause, 'pushes={"x": (-0.5, 0.5), "y": (-0.5, 0.5)}')
     named = {} if pushes is None else named_distributions(robot, "pushes", pushes)
-    delay = round(nonnegative_number("action_delay", action_delay, "give seconds") / dt)
+    seconds = nonnegative_number("action_delay", action_delay, "give seconds")
+    delay = step_count("action_delay", seconds, dt, MAX_DELAY)
     return Events(commands, command_steps, named, push_steps, delay)
 
 
 def _steps(name: str, value: float | None, step: float) -> int:
     if value is None:
         return 0
-    return max(1, round(positive_number(name, value, "give seconds") / step))
+    seconds = positive_number(name, value, "give seconds")
+    return max(1, step_count(name, seconds, step))
+
+
+def step_count(name: str, seconds: float, step: float, most: int = MAX_STEPS) -> int:
+    """A duration in steps, rounded."""
+    if not seconds <= most * step:
+        cause = f"{name} is {seconds:g} s, more than {most} steps of {step:g} s"
+        raise StateError(cause, f"give at most {most * step:g}")
+    return round(seconds / step)

@@ -14,10 +14,10 @@ import numpy as np
 from psiphi._util.errors import StateError
 from psiphi._util.extras import import_optional
 from psiphi._util.text import shown
-from psiphi._util.validate import array_library, whole_number
+from psiphi._util.validate import array_library, positive_count, read_array
 from psiphi.apps.environments.state_resets import seed_words
 from psiphi.apps.environments.terms.term_state import COUNTER, EPISODE, KEY, STEP
-from psiphi.apps.environments.vector_env import random_seed
+from psiphi.apps.environments.vector_env import MAX_COUNT, random_seed
 
 if TYPE_CHECKING:
     from psiphi.apps.environments.environment import Environment, StepResult
@@ -36,9 +36,14 @@ class TorchEnvironment:
     """
 
     def __init__(self, env: Environment, num_envs: int, seed: int | None, dtype: Any):
+        self.env, self.num_envs = env, positive_count("num_envs", num_envs, MAX_COUNT)
+        if seed is not None:
+            seed_words(seed, 1)
         self.torch: Any = import_optional(LIBRARY, "an environment of torch", "psiphi[torch]")
-        self.env, self.num_envs = env, whole_number("num_envs", num_envs)
         self.dtype = self.torch.float32 if dtype is None else dtype
+        if not any(self.dtype is x for x in (self.torch.float32, self.torch.float64)):
+            cause = f"dtype is {shown(dtype)}, expected torch.float32 or torch.float64"
+            raise StateError(cause, "use torch.float32")
         self.device = self.torch.device("cpu")
         self.num_actions = env.action_size
         self.max_episode_length = env.given.most_steps
@@ -88,8 +93,8 @@ class TorchEnvironment:
         return dict(self.observations), {}
 
     def _indices(self, env_ids: Any) -> np.ndarray:
-        found = np.asarray(env_ids)
-        good = found.ndim == 1 and (found.dtype.kind in "iu" or not found.size)
+        found, fault = read_array(env_ids, None)
+        good = not fault and found.ndim == 1 and (found.dtype.kind in "iu" or not found.size)
         if not good or (found.size and not 0 <= found.min() <= found.max() < self.num_envs):
             cause = f"env_ids is {shown(env_ids)}, expected indices below {self.num_envs}"
             raise StateError(cause, "give a tensor of whole numbers")

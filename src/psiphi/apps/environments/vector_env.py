@@ -13,7 +13,7 @@ import numpy as np
 from psiphi._util.errors import StateError
 from psiphi._util.extras import import_optional
 from psiphi._util.text import shown
-from psiphi._util.validate import one_of, whole_number
+from psiphi._util.validate import one_of, positive_count
 from psiphi.apps.environments.environment_program import (
     DISABLED,
     MODES,
@@ -26,6 +26,7 @@ from psiphi.apps.environments.terms.term_state import COUNTER, EPISODE, KEY
 if TYPE_CHECKING:
     from psiphi.apps.environments.environment import Environment, StepResult
 
+MAX_COUNT = 1 << 24  # environments of one batch
 WHAT, EXTRA = "an environment of gymnasium", "psiphi[rl]"
 
 
@@ -33,22 +34,25 @@ def make_vector(
     env: Environment, num_envs: int, autoreset: object, seed: int | None, dtype: Any
 ) -> Any:
     """The VectorEnv of `env.vector`."""
-    count = whole_number("num_envs", num_envs)
-    if count < 1:
-        raise StateError(f"num_envs is {count}, expected at least 1", "give a whole number")
-    return _classes()[0](env, count, autoreset, seed, read_dtype(dtype))
+    count, checked = positive_count("num_envs", num_envs, MAX_COUNT), read_dtype(dtype)
+    if seed is not None:
+        seed_words(seed, count)
+    if isinstance(autoreset, str):
+        one_of("autoreset", autoreset, MODES)
+    return _classes()[0](env, count, autoreset, seed, checked)
 
 
 def make_single(env: Environment, dtype: Any) -> Any:
     """The Env of `env.single`."""
-    return _classes()[1](env, read_dtype(dtype))
+    checked = read_dtype(dtype)
+    return _classes()[1](env, checked)
 
 
 def read_dtype(dtype: Any) -> np.dtype:
     """float32 or float64."""
     try:
-        found = np.dtype(dtype)
-    except TypeError:
+        found = None if dtype is None else np.dtype(dtype)
+    except Exception:  # NumPy raises TypeError, ValueError and others
         found = None
     if found is None or found not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise StateError(f"dtype is {shown(dtype)}, expected float32 or float64", "use np.float32")
@@ -70,8 +74,7 @@ def _classes() -> tuple[type, type]:
         """n environments of psiphi as a `gymnasium.vector.VectorEnv`."""
 
         def __init__(self, env: Environment, count: int, autoreset: Any, seed: Any, dtype: Any):
-            names = {mode: name for name, mode in modes.items()}
-            name = names.get(autoreset, autoreset) if not isinstance(autoreset, str) else autoreset
+            name = next((name for name, mode in modes.items() if mode is autoreset), autoreset)
             self.autoreset = one_of("autoreset", name, MODES)
             self.metadata = {"autoreset_mode": modes[self.autoreset], "render_modes": []}
             self.env, self.num_envs, self.dtype = env, count, dtype

@@ -30,7 +30,7 @@ from psiphi.apps.viewer.recorded_motion import (
 )
 from psiphi.apps.viewer.recorded_motion import contacts as loop_contacts
 from psiphi.apps.viewer.svg_plots import sample_indices
-from psiphi.model.contact.ground import Ground
+from psiphi.model.contact.ground import Ground, check_ground
 from psiphi.model.loops.constraints import Constraint
 from psiphi.model.model import WORLD, Frame, Model
 from psiphi.model.shapes import Shape
@@ -134,8 +134,8 @@ def scene(
     `element` selects one motion of a batch. `frames` is the maximum number of frames.
     `contacts` is the ground on which a robot is drawn; a motion on a ground has its own.
     """
-    if not isinstance(contacts, Ground | None):
-        raise StateError(f"contacts is {shown(contacts)}", "give a pp.Ground")
+    if contacts is not None:
+        check_ground("contacts", contacts)
     if title is not None and not isinstance(title, str):
         raise StateError(
             f"title is {shown(title)}, expected text", "omit it to use the robot's name"

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from psiphi._util.array_types import Numbers
-from psiphi._util.errors import ModelError
+from psiphi._util.errors import ModelError, StateError
 from psiphi._util.text import shown
 from psiphi._util.validate import positive_number, read_array, whole_number
 from psiphi.model.contact.contact_points import Vector, perpendicular
@@ -103,6 +103,13 @@ class Ground:
             if name == "friction" or not np.array_equal(getattr(self, name), default[name])
         )
         return f"Ground({', '.join(given)})"
+
+
+def check_ground(name: str, value: object) -> Ground:
+    """`value`, checked to be a ground; `name` is the argument, "explain: contacts" for instance."""
+    if not isinstance(value, Ground):
+        raise StateError(f"{name} is {shown(value)}, expected a ground", "give a pp.Ground")
+    return value
 
 
 def _check_coefficient(name: str, value: object, most: float) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from psiphi._util.errors import StateError
-from psiphi._util.text import count_of, shown
+from psiphi._util.text import count_of
 from psiphi.compiler.ir.block_frame import NamedBlocks
 from psiphi.compiler.ir.loop_nodes import Repeat
 from psiphi.compiler.tape.tape import Count
@@ -36,8 +35,6 @@ def explain(robot: Robot, contacts: Ground) -> str:
     >>> [line for line in text.splitlines() if line.startswith("contacts")]
     ['contacts   4 points on 4 links, 1 on each: 12 rows of J']
     """
-    if not isinstance(contacts, Ground):
-        raise StateError(f"explain: contacts is {shown(contacts)}", "give a pp.Ground")
     plant = Plant(robot)
     contact = ground_contact(plant, contacts, "ignore", "explain")
     program = _step_program(plant, contact)

@@ -14,7 +14,7 @@ from psiphi._util.text import first_names, shown
 from psiphi._util.validate import one_of
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.model.contact.contact_state import ContactState
-from psiphi.model.contact.ground import Ground
+from psiphi.model.contact.ground import Ground, check_ground
 from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput
 from psiphi.simulation.compiled_rollout.rollout_runner import rollout_kernel
 from psiphi.simulation.contact.ground_contact import GroundContact
@@ -48,8 +48,7 @@ def ground_contact(
     plant: Plant, ground: Ground, limits: str, of: str, q: np.ndarray | None = None
 ) -> GroundContact:
     """The contacts of a simulation from q; an error for what does not go with them."""
-    if not isinstance(ground, Ground):
-        raise StateError(f"{of}: contacts is {shown(ground)}", "give a pp.Ground")
+    check_ground(f"{of}: contacts", ground)
     if not plant.is_robot:
         raise StateError(
             f"{of}: contacts with a ground are for robots, and {plant.name} is "

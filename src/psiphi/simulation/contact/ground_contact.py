@@ -32,12 +32,11 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import StateError
-from psiphi._util.text import shown
 from psiphi.compiler.passes import UNROLL_LIMIT, is_large
 from psiphi.model.contact.closest_points import contact_axes
 from psiphi.model.contact.contact_pairs import ContactPair, ContactSolid, Place
 from psiphi.model.contact.contact_points import ContactPoint, on_shared_frames
-from psiphi.model.contact.ground import Ground
+from psiphi.model.contact.ground import Ground, check_ground
 from psiphi.model.model import WORLD
 from psiphi.model.spatial.branch_free import choose, less, maximum, minimum
 from psiphi.model.spatial.scalar_arrays import entries, stack_entries
@@ -73,8 +72,7 @@ class GroundContact:
     """
 
     def __init__(self, robot: Robot, ground: Ground, stops: JointStops | None = None):
-        if not isinstance(ground, Ground):
-            raise StateError(f"the ground is {shown(ground)}", "give a pp.Ground")
+        check_ground("the ground", ground)
         pairs = robot.contact_pairs
         if not robot.contact_points and not pairs:
             raise StateError(

@@ -6,8 +6,7 @@ import numpy as np
 
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
-from psiphi._util.text import shown
-from psiphi.model.contact.ground import Ground
+from psiphi.model.contact.ground import Ground, check_ground
 from psiphi.model.state_checks import batch_element
 from psiphi.robot.robot import Robot
 from psiphi.simulation.contact.ground_contact import GroundContact
@@ -41,9 +40,8 @@ def on_ground(robot: Robot, q: Numbers, ground: Ground | None = None) -> np.ndar
     >>> round(float(robot.frame_pose(q, "LF_FOOT")[2, 3]), 9)
     0.03
     """
-    if not isinstance(ground, Ground | None):
-        raise StateError(f"on_ground: ground is {shown(ground)}", "give a pp.Ground")
-    contacts = GroundContact(robot, Ground() if ground is None else ground)
+    given = Ground() if ground is None else check_ground("on_ground: ground", ground)
+    contacts = GroundContact(robot, given)
     if robot.joints[0].kind != "free":
         raise StateError(
             f"on_ground: {robot.name} has no free base",

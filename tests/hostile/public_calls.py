@@ -439,6 +439,7 @@ def _contacts() -> list[Call]:
     b = pp.Builder("ball")
     b.body("ball", mass=1.0, inertia=np.eye(3))
     b.joint("base", "free", "world", "ball")
+    b.frame("wall", "world", xyz=(1, 0, 0))
     ball, ground = b.build(), pp.Ground()
     touching = ball.with_contacts({"ball": pp.Sphere(0.1)})
     q, v = touching.on_ground(touching.neutral()), np.zeros(6)
@@ -481,7 +482,17 @@ def _contacts() -> list[Call]:
         Call(
             "Robot.with_contacts",
             ball.with_contacts,
-            {"contacts": {"ball": pp.Point()}, "links": None},
+            {
+                "contacts": {"ball": pp.Sphere(0.1), "wall": pp.Sphere(0.1)},
+                "links": None,
+                "pairs": [("ball", "wall")],
+                "ground": "*",
+            },
+        ),
+        Call(
+            "viewer.scene of contacts",
+            lambda contacts: pp.viewer.scene(touching, q=q, contacts=contacts),
+            {"contacts": ground},
         ),
         Call(
             "Robot.step on the ground",

@@ -93,6 +93,14 @@ def _point(at):
     return pp.cost.point("tool", 1.0, at=at)
 
 
+def test_elements_are_places_of_the_batch():
+    """A slice, None or a boolean is no place."""
+    found = problem().solve(np.zeros((2, 2)), tool=[0, 0, 0], iterations=1)
+    for wrong in ((2,), (True,), (None,), (slice(None),), (0.0,), (0, 0), ()):
+        with pytest.raises(pp.StateError, match="one index per batch axis"):
+            found.element(*wrong)
+
+
 def test_a_start_outside_the_limits_is_named():
     made = problem(speed=1.0)
     with pytest.raises(pp.StateError, match=r"the speed of elbow by 0\.5"):

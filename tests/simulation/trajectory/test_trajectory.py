@@ -65,8 +65,9 @@ def test_elements_of_a_batch(batch):
     stopped = batch.element(1)
     assert len(stopped) < len(batch) and [event.name for event in stopped.events] == ["limit"]
     assert np.isnan(batch.q[1, len(stopped) :]).all()
-    with pytest.raises(StateError, match="batch of shape"):
-        batch.element(2)
+    for wrong in ((2,), (True,), (None,), (slice(None),), (0.0,), (0, 0), ()):
+        with pytest.raises(StateError, match="batch of shape"):
+            batch.element(*wrong)
 
 
 def test_between_the_samples(motion):

@@ -74,7 +74,7 @@ class OptimalControl:
     >>> found.q.shape, found.u.shape, bool(found.converged.all())
     ((2, 26, 2), (2, 25, 2), True)
     >>> found.controller()
-    <MotionController of 'Pelican arm': low, high>
+    <MotionController of 'pelican': low, high>
     """
 
     def __init__(

@@ -14,7 +14,7 @@ import psiphi as pp
 from psiphi import estimation, interop, robots, scenes
 from psiphi._util.internal_names import is_internal
 from tests.functions.call_cases import gymnast
-from tests.hostile import environment_calls
+from tests.hostile import environment_calls, optimal_control_calls
 from tests.hostile.junk import Call, _hinged, _study
 
 # Classes whose objects psiphi makes and hands over: their fields are not a user's to fill. Their
@@ -144,93 +144,8 @@ def more(folder: Path) -> list[Call]:
         *_estimation(),
         *_contacts(),
         *_sensors(),
-        *_optimal_control(folder),
         *environment_calls.calls(),
-    ]
-
-
-def _optimal_control(folder: Path) -> list[Call]:
-    """Costs, problems, their solutions and MPC, of an acrobot."""
-    robot, cost = pp.load("acrobot"), pp.cost
-    effort, zero = cost.torque(0.1), np.zeros(2)
-    made = {"dt": 0.05, "steps": 3, "running": [effort], "torque": 5.0}
-    problem = pp.OptimalControl(robot, **made, final=[cost.point("tool", 1.0)])
-    found = problem.solve(zero, tool=np.ones(3))
-    many = problem.solve([zero], tool=np.ones(3))
-
-    def called(function: Callable) -> Callable:
-        return lambda **o: pp.OptimalControl(robot, 0.05, 3, running=[effort, function(**o)])
-
-    values = {"weight": 1.0, "name": "goal", "along": False}
-    given: dict[str, dict[str, Any]] = {
-        "posture": {"at": zero},
-        "speed": {"at": 0.0},
-        "torque": {"at": 0.0},
-        "point": {"frame": "tool", "at": np.ones(3)},
-        "pose": {"frame": "tool", "at": np.eye(4)},
-        "orientation": {"frame": "tool", "at": np.eye(3)},
-        "direction": {"frame": "tool", "axis": (0, 0, 1), "at": np.ones(3)},
-        "center_of_mass": {"at": np.ones(3)},
-        "momentum": {"at": 0.0},
-    }
-    calls = [
-        Call(f"cost.{name}", called(getattr(cost, name)), values | more)
-        for name, more in given.items()
-    ]
-    of = {"function": lambda q, v, u: [q[0]], "weight": 1.0, "name": "own"}
-    return [
-        *calls,
-        Call("cost.of", called(cost.of), of),
-        Call(
-            "OptimalControl",
-            pp.OptimalControl,
-            {
-                **made,
-                "robot": robot,
-                "final": [],
-                "limits": None,
-                "speed": None,
-                "limit_weight": 1.0,
-                "actuated": None,
-                "passive": None,
-                "hessian": "auto",
-            },
-        ),
-        Call(
-            "OptimalControl.solve",
-            problem.solve,
-            {
-                "q": zero,
-                "v": zero,
-                "near": None,
-                "shift": 0,
-                "torques": None,
-                "states": None,
-                "parameters": None,
-                "iterations": 2,
-                "tolerance": 1e-7,
-                "tool": np.ones(3),
-            },
-        ),
-        Call("OptimalControl.explain", problem.explain, {}),
-        Call("OptimalMotion.element", lambda i: many.element(i), {"i": 0}),
-        Call("OptimalMotion.jvp", found.jvp, {"q": zero, "v": zero, "tool": np.ones(3)}),
-        Call("OptimalMotion.vjp", found.vjp, {"u": 1.0 + found.u, "q": found.q}),
-        Call("OptimalMotion.html", found.html, {"path": folder / "best.html"}),
-        Call("OptimalMotion.plot", found.plot, {"what": "q"}),
-        Call(
-            "MPC",
-            lambda **o: pp.MPC(**o)(0.0, zero, zero),
-            {
-                "problem": problem,
-                "iterations": 1,
-                "first": 2,
-                "tolerance": 1e-7,
-                "torques": None,
-                "parameters": None,
-                "tool": np.ones(3),
-            },
-        ),
+        *optimal_control_calls.calls(folder),
     ]
 
 

@@ -1,6 +1,7 @@
 """Write the generated pages of docs/: `python tools/docs.py`. A test compares them with the code.
 
-functions.md is generated from the catalogue of quantities, reference.md from the public names,
+functions.md is generated from the catalogue of quantities, reference.md and reference/ from the public
+names,
 robots.md, live.md and their pictures from the tables of bundled robots, examples.md from the first
 cells of the examples, benchmarks.md and its plots from benchmarks/results.json. Needs psiphi,
 pandas, xarray and matplotlib.
@@ -301,7 +302,7 @@ def pages() -> dict[str, str]:
         "benchmarks.md": benchmarks(),
     }
     made["live.md"] = live()
-    made["reference.md"] = reference()
+    made |= reference()
     made["pictures/architecture.svg"] = drawing()
     made |= {"benchmarks/speed.svg": speed(rows), "benchmarks/agreement.svg": agreement(rows)}
     made["benchmarks/six_bars.svg"] = six_bars(rows)

@@ -1,4 +1,5 @@
-"""Generates docs/reference.md: every public name with types, docstring and an example."""
+"""Generates docs/reference.md and a page for each group in docs/reference/: every public name with
+types, docstring and an example."""
 
 from __future__ import annotations
 
@@ -19,13 +20,14 @@ from psiphi._util.internal_names import is_internal
 
 TITLE = """# API reference
 
-`tools/docs.py` generates this page from the code. `Numbers` is anything that converts to an array
+`tools/docs.py` generates these pages from the code. `Numbers` is anything that converts to an array
 of real numbers: a number, lists, NumPy arrays, pandas tables. `Array` is a NumPy array of float64,
 or float32 for float32 arguments. `(..., nv)` has any leading batch axes. `Out` are arrays for the
 results, `Wrenches` is a dict from frame names to wrenches [moment; force]. Errors are subclasses of
 [`psiphi.Error`](errors.md).
 """
-GROUPS = {  # heading -> public names, in the order of the page
+FIRST_PAGE = "reference.md"
+GROUPS = {  # heading of a page -> its public names
     "Robots": (
         "load",
         "from_mujoco",
@@ -385,17 +387,22 @@ def _by_names(path: str, thing) -> str | None:
     )
 
 
-def reference() -> str:
-    """The text of the page."""
+def reference() -> dict[str, str]:
+    """The texts of the pages: a list of all groups, and a page for each."""
     here: dict = {}
     exec(SETUP, here)
-    lines = [TITLE, "The examples run in the test suite, after this:", "", "```python"]
-    lines += [*(f">>> {line}" for line in SETUP.splitlines()), "", "```", ""]
+    first = [TITLE, "| group | public names |", "|---|---|"]
+    pages = {}
     for heading, names in GROUPS.items():
-        lines += [f"## {heading}", ""]
+        file = f"reference/{heading.lower().replace(' ', '_')}.md"
+        lines = [f"# {heading}", "", f"Part of the [API reference](../{FIRST_PAGE}).", ""]
         for name in names:
-            lines += _entry(f"pp.{name}", getattr(pp, name), 3, here)
-    return "\n".join(lines).rstrip() + "\n"
+            lines += _entry(f"pp.{name}", getattr(pp, name), 2, here)
+        pages[file] = "\n".join(lines).rstrip() + "\n"
+        first.append(f"| [{heading}]({file}) | {', '.join(f'`pp.{name}`' for name in names)} |")
+    first += ["", "The examples run in the test suite, after this:", "", "```python"]
+    first += [*(f">>> {line}" for line in SETUP.splitlines()), "", "```", ""]
+    return {FIRST_PAGE: "\n".join(first).rstrip() + "\n", **pages}
 
 
 def _entry(path: str, thing, level: int, here: dict) -> list[str]:

@@ -1,10 +1,9 @@
 """Write the generated pages of docs/: `python tools/docs.py`. A test compares them with the code.
 
-functions.md is generated from the catalogue of quantities, reference.md and reference/ from the public
-names,
-robots.md, live.md and their pictures from the tables of bundled robots, examples.md from the first
-cells of the examples, benchmarks.md and its plots from benchmarks/results.json. Needs psiphi,
-pandas, xarray and matplotlib.
+functions.md is generated from the catalogue of quantities, reference.md and reference/ from the
+public names, robots.md, live.md and their pictures from the tables of bundled robots, examples.md
+from the first cells of the examples, benchmarks.md and its plots from benchmarks/results.json.
+Needs psiphi, pandas, xarray and matplotlib.
 """
 
 from __future__ import annotations

@@ -113,6 +113,27 @@ def six_bars(rows: list[dict]) -> str:
     return "\n".join([*out, "</svg>"]) + "\n"
 
 
+def derivatives(rows: list[dict]) -> str:
+    """Speed relative to Pinocchio of the derivatives of forward and inverse dynamics."""
+    bars = [
+        (f"{row['text']}: {row['subject']}", row["figure"], None, f"{row['figure']:.0f}x")
+        for row in rows
+        if row["name"].startswith(("dfd", "did")) and row["unit"] == "x" and row["at_least"]
+    ]
+    return chart(bars, lambda x: x / 80.0, [(20.0 * k, f"{20 * k}x") for k in range(5)])
+
+
+def gpu(page: str) -> str:
+    """Speed relative to GRiD, from the table of docs/gpu.md; the axis is logarithmic."""
+    table = page.partition("| psiphi | GRiD |")[2].partition("\n\n")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
+    bars = [
+        (f"{robot}, {what}, {batch} states", float(ratio), None, f"{ratio}x")
+        for robot, what, batch, *_, ratio in rows
+    ]
+    return chart(bars, lambda x: log10(x) / 2.1, [(10.0**k, f"{10**k}x") for k in range(3)])
+
+
 def agreement(rows: list[dict]) -> str:
     """Differences from the other libraries, on a logarithmic axis."""
     bars = [

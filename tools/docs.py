@@ -18,8 +18,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from architecture import drawing
-from charts import agreement, six_bars, speed
-from drawings import picture, scene_picture
+from charts import agreement, derivatives, gpu, six_bars, speed
+from drawings import motion_plot, picture, scene_picture
 from reference import reference
 
 import psiphi as pp
@@ -304,6 +304,9 @@ def pages() -> dict[str, str]:
     made |= reference()
     made["pictures/architecture.svg"] = drawing()
     made |= {"benchmarks/speed.svg": speed(rows), "benchmarks/agreement.svg": agreement(rows)}
+    made["benchmarks/derivatives.svg"] = derivatives(rows)
+    made["benchmarks/gpu.svg"] = gpu((ROOT / "docs" / "gpu.md").read_text(encoding="utf-8"))
+    made["pictures/motion.svg"] = motion_plot()
     made["benchmarks/six_bars.svg"] = six_bars(rows)
     made |= {
         f"robots/{name}.svg": scene_picture(pp.scenes.load(name)) for name in pp.scenes.names()

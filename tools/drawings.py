@@ -1,12 +1,14 @@
-"""Pictures of the bundled robots: `viewer.picture` in chosen postures."""
+"""Pictures of the bundled robots, `viewer.picture` in chosen postures, and a plot of a motion."""
 
 from __future__ import annotations
 
 import numpy as np
 
+import psiphi as pp
 from psiphi.apps.scenes.scene_file import SceneSetup
 from psiphi.apps.viewer.scene import scene
 from psiphi.apps.viewer.svg_picture import picture as still
+from psiphi.apps.viewer.svg_plots import Plot
 from psiphi.robot.robot import Robot
 
 POSTURES = {  # the last coordinates, for robots whose middle posture is a poor picture
@@ -41,3 +43,20 @@ def picture(robot: Robot) -> str:
 def scene_picture(setup: SceneSetup) -> str:
     """The start of a scene as SVG text."""
     return still(scene(setup.system, q=setup.q0))
+
+
+STYLE = """<style>
+.curve { fill: none; stroke-width: 1.5 } .cursor { display: none }
+.tick { font: 10px sans-serif; fill: #555 } .grid { stroke: #d8dbe0 } .axis { stroke: #9aa }
+</style>"""
+
+
+def motion_plot() -> str:
+    """The joint angles of a PUMA that computed torque takes to a posture, over time."""
+    robot = pp.robots.puma560()
+    goal = np.array([1.0, -0.6, 0.8, 0.3, 0.9, -0.4])
+    law = pp.ComputedTorque(robot, goal, kp=60.0, kd=11.0)
+    motion = pp.simulate(robot, np.zeros(6), tau=law, duration=1.5, every=15)
+    plot = Plot("joint angles", "rad", tuple(robot.coordinate_names), motion.q.T)
+    head, rest = plot.svg(motion.t).split(">", 1)
+    return f"{head}>{STYLE}{rest}\n"

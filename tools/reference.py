@@ -113,8 +113,8 @@ case = pp.scenes.load("two_arms")
 cell, Q, V = case.system, case.q0, case.v0
 A, F = np.zeros(cell.nv), np.zeros((2, 6))
 motion = pp.simulate(robot, q, duration=0.1)
-slow = pp.OptimalControl(robot, 0.02, 10, running=[pp.cost.torque(1e-3)],
-                         final=[pp.cost.posture(10.0, at=q)])
+costs = {"running": [pp.cost.torque(1e-3)], "final": [pp.cost.posture(10.0, at=q)]}
+slow = pp.OptimalControl(robot, 0.02, 10, **costs)
 best = slow.solve([q, q + 0.1])
 layout = pp.interop.pinocchio(robot)
 estimate = pp.estimation.of(robot, q, v)

@@ -17,6 +17,7 @@ OTHERS: dict[str, Any] = {
     "dt": 1e-3,
     "frame": "tool",
     "frames": ("tool",),
+    "held": "*",
     "link": "hand",
 }
 ELSEWHERE = {  # methods of states of certain systems, or with more than a state

@@ -267,6 +267,13 @@ class Homogeneous:
             w1, u1 = (_into(R, y1) + _into(R1, y) for y, y1 in ((w, w1), (u, u1)))
         return np.concatenate([w1, u1], axis=-1)
 
+    def frame_imu(self, x, v, a, frame, axes="frame"):
+        """The angular velocity and p'' - g, both in the frame's own axes."""
+        jet, more = self.along(x, v, v).frame(frame), self.along(x, a).frame(frame)
+        R = jet.at[..., :3, :3]
+        rise = jet.yz[..., :3, 3] + more.y[..., :3, 3] - self.g[:3, 3]
+        return np.concatenate([_into(R, spin(jet.y[..., :3, :3] @ _t(R))), _into(R, rise)], axis=-1)
+
     def link_accelerations(self, x, v, a):
         """Of the origin of every moving body, in its axes, less gravity."""
         bent, more = self.along(x, v, v), self.along(x, a)
@@ -368,6 +375,10 @@ class Homogeneous:
             x, lambda name: self._acceleration(bent, more, name), f_ext, frames, axes
         )
         return torque + self.rotors * a
+
+    def joint_torques(self, x, v, a, **given):
+        """What passes through the joints: without what turns the rotors."""
+        return self.inverse_dynamics(x, v, a, **given) - self.rotors * a
 
     def _acceleration(self, bent: Placed, more: Placed, name: str):
         """T'' - [0 | g] along the motion: of v twice, and of a."""

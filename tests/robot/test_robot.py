@@ -69,7 +69,8 @@ def test_a_robot_that_cannot_move(door, batch):
             result,
         )
     pose = np.array([[1.0, 0, 0, 1], [0, 1, 0, 2], [0, 0, 1, 4], [0, 0, 0, 1]])
-    assert (result[0] == (pose if door.name == "frame_pose" else 0.0)).all()
+    rest = {"frame_pose": pose, "frame_imu": [0.0, 0.0, 0.0, 0.0, 0.0, 9.81]}
+    assert (result[0] == rest.get(door.name, 0.0)).all()
     with pytest.raises(pp.StateError, match="has shape"):
         door(stone(), {name: np.zeros((*batch, 2)) for name in given})
     if not batch:

@@ -92,7 +92,7 @@ def test_a_loop_with_a_condition_is_that_of_python(tmp_path, char, limit, after)
         }
     )
     data.write_text(text, encoding="utf-8")
-    script.write_text(RUN, "utf-8")
+    script.write_text(RUN, encoding="utf-8")
     done = subprocess.run(
         [str(NODE), str(script), str(data)], capture_output=True, text=True, timeout=60
     )

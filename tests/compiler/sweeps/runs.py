@@ -20,6 +20,7 @@ ON_A_FRAME = (
     "frame_pose",
     "frame_velocity",
     "frame_acceleration",
+    "frame_imu",
     "jacobian",
     "operational_compliance",
 )

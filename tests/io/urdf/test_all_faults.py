@@ -104,7 +104,7 @@ def test_meshes_that_are_not_found_are_reported(tmp_path):
         <parent link="base"/><child link="a"/></joint></robot>""",
         encoding="utf-8",
     )
-    (tmp_path / "here.stl").write_text("solid x\nendsolid x\n")
+    (tmp_path / "here.stl").write_text("solid x\nendsolid x\n", encoding="utf-8")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         robot = pp.load(file)

@@ -192,7 +192,7 @@ def test_a_half_turn_is_the_shortest_way():
         (lambda r: pp.PD(r, np.zeros(5), 1, 1), "reference q has shape"),
         (lambda r: pp.PD(r, np.zeros(6), -1, 1), "kp is -1"),
         (lambda r: pp.PD(r, np.zeros(6), 1, [1, 2]), "kd"),
-        (lambda r: pp.PD(r, lambda t: (1, 2, 3, 4), 1, 1), "gave 4 arrays"),
+        (lambda r: pp.PD(r, lambda t: (1, 2, 3, 4), 1, 1), r"has shape \(4,\)"),
         (
             lambda r: pp.ComputedTorque(r, lambda t: (np.zeros(6), np.zeros(2))),
             "reference v has shape",

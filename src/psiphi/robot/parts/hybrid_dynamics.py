@@ -63,7 +63,7 @@ def hybrid_dynamics(
     """
     mask = _read_held(robot, held)
     loads = {} if f_ext is None else argument_checks.check_wrench_mapping(f_ext)
-    given: list[Any] = [q, v, tau, a, *loads.values()]
+    given: list[Any] = [q, v, tau, a, *loads.values(), *robot.parameter_arguments]
     where: Any
     if any(map(is_foreign, given)):
         like = widest_array(*given)

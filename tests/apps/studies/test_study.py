@@ -467,7 +467,8 @@ def test_a_full_disk_keeps_what_is_complete(robot, tmp_path, monkeypatch):
         with pytest.raises(pp.Error, match=r"chunk 1 cannot be written.*No space left") as error:
             pp.study(robot, **options)
     assert "run the study again" in str(error.value)
-    assert [path.name for path in (tmp_path / "done").iterdir()] == ["000000"]
+    # the chunks are computed at the same time: the other two are complete or not
+    assert "000001" not in {path.name for path in (tmp_path / "done").iterdir()}
     again = pp.study(robot, **options)
     whole = pp.study(robot, **options | {"out": tmp_path / "other"})
     assert np.array_equal(again.final.q, whole.final.q)

@@ -4,9 +4,10 @@
     python benchmarks/ground.py --gpu [--only NAME] [--write FILE.md]   (an NVIDIA GPU, and torch)
 
 Each robot trots in place or stands: a proportional law to a moving posture, and joint damping,
-which is implicit in both programs. Times are of one core, for one step of one robot, the best of
-RUNS. MuJoCo solves its own soft law, starts from its last solution and stops at its tolerance;
-psiphi solves Coulomb's law. The residual is how much the steps of psiphi violate Coulomb's law.
+which is implicit in both programs. Both get the postures at the steps, computed beforehand. Times
+are of one core, for one step of one robot, the best of RUNS. MuJoCo solves its own soft law, starts
+from its last solution and stops at its tolerance; psiphi solves Coulomb's law. The residual is how
+much the steps of psiphi violate Coulomb's law.
 
 With --gpu the same motions run as batches of torch tensors on the GPU of this machine, and the
 table has their steps per second. Arithmetic is that of float64, also for tensors of float32; all
@@ -42,7 +43,7 @@ GPU_HEAD = (
     "first call, s",
 )
 PEERS = (("ELLIPTIC", "NEWTON"), ("ELLIPTIC", "PGS"), ("PYRAMIDAL", "NEWTON"))
-Motion = Callable[[float], np.ndarray]  # offsets of the joints at a time
+Motion = Callable[[float], np.ndarray]  # postures, or offsets of the joints, at a time
 
 
 @dataclass
@@ -67,6 +68,11 @@ class Walker:
 
     def target(self, t: float) -> np.ndarray:
         return np.concatenate([self.posture[:7], self.posture[7:] + self.gait(t)])
+
+    def samples(self) -> Motion:
+        """The target at the steps, computed beforehand, as a function of time."""
+        table = [self.target(DT * k) for k in range(STEPS)]
+        return lambda t: table[round(t / DT)]
 
     def starts(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         rng = np.random.default_rng(0)
@@ -121,7 +127,7 @@ def g1(points: int) -> Walker:
 def psiphi_motion(walker: Walker, steps: int) -> Callable[[], pp.RolloutResult]:
     """The rollout of psiphi, compiled."""
     robot = walker.robot
-    law = pp.PD(robot, walker.target, kp=walker.joint_vector(walker.kp), kd=0.0)
+    law = pp.PD(robot, walker.samples(), kp=walker.joint_vector(walker.kp), kd=0.0)
     damping, (q, v) = walker.joint_vector(walker.kd), walker.starts(BATCH)
     options = {"dt": DT, "contacts": walker.ground, "damping": damping, "every": steps}
 

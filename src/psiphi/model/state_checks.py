@@ -95,13 +95,12 @@ def check_loops(model: Model, name: str, q: np.ndarray) -> None:
 
 def check_unit_quaternions(model: Model, name: str, q: np.ndarray) -> None:
     """Check that quaternions have unit length to rounding."""
-    for joint in model.joints if model.quaternions else ():
-        if joint.row.nq == joint.row.nv:
-            continue
+    for last in model.quaternions:
         with np.errstate(all="ignore"):
-            norm = np.linalg.norm(q[..., joint.q_slice][..., -4:].astype(float), axis=-1)
+            norm = np.linalg.norm(q[..., last - 3 : last + 1].astype(float), axis=-1)
         place = first_true(np.abs(norm - 1.0) > ROUNDING)
         if place is not None:
+            joint = next(x for x in model.joints if x.q_slice.stop == last + 1)
             quaternion = f"the quaternion of joint {joint.name!r}{batch_element(place)}"
             raise StateError(
                 f"{name}: {quaternion} has norm {norm[place]:.9g}, expected 1",

@@ -313,3 +313,41 @@ def test_a_tuple_of_numbers_is_a_posture():
         np.testing.assert_allclose(motion.q, expected.q, rtol=0, atol=1e-15)
     with pytest.raises(pp.StateError, match=r"reference q has shape \(3,\), expected \(..., 2\)"):
         pp.PD(robot, (0.3, 0.4, 0.5), 10.0, 1.0)
+
+
+REFERENCES = {
+    "q": lambda q, t: np.array(q) + 0.1 * t,
+    "q, v": lambda q, t: (q + 0.1 * t, np.full(len(q), 0.1)),
+    "q, v, a": lambda q, t: (q + t * t, np.full(len(q), 2 * t), np.full(len(q), 2.0)),
+    "list": lambda q, t: [float(x) for x in q],
+    "batch": lambda q, t: (np.array([q, q + t]), np.full(len(q), t)),
+    "batch from then on": lambda q, t: q if t < 0.4 else np.array([q, q]),
+}
+
+
+@pytest.mark.parametrize("kind", REFERENCES)
+def test_a_reference_read_at_many_times_is_that_of_each_time(kind):
+    arm = ur5()
+    array, q = np.zeros(arm.nq), arm.random(seed=0)
+
+    def overwritten(t):  # the same array at each call
+        array[:] = q + t
+        return array
+
+    for source in (lambda t: REFERENCES[kind](q, t), overwritten):
+        reference, times = pp.PD(arm, source, 1.0, 1.0).reference, np.linspace(0, 1, 5)
+        found, single = reference.along(times), [tuple(map(np.array, reference(t))) for t in times]
+        if found is None:
+            assert kind in ("list", "batch from then on")
+            continue
+        for part, rows in zip(found, zip(*single, strict=True), strict=True):
+            np.testing.assert_array_equal(part, np.stack(rows, axis=-2))
+
+
+def test_a_reference_that_is_wrong_at_a_later_time():
+    flyer = juggler()
+    start = flyer.neutral()
+    last = flyer.model.quaternions[0]
+    law = pp.PD(flyer, lambda t: start * np.where(np.arange(flyer.nq) == last, 1 + t, 1), 1.0, 1.0)
+    with pytest.raises(pp.StateError, match=r"reference q: the quaternion of joint .* norm 1\.0"):
+        pp.rollout(flyer, start, tau=law, steps=20, dt=1e-3)

@@ -147,6 +147,7 @@ class RolloutInput:
         assert self.controller is not None
         along = getattr(self.controller.reference, "along", None)
         if along is not None and (found := along(times)) is not None:
+            self._check_repeatable(float(times[0]), tuple(x[..., 0, :] for x in found))
             return found[: len(self.law.reference_places)]
         # copies: a reference may return the same array at each call
         values = [tuple(map(np.array, self.controller.reference(float(t)))) for t in times]

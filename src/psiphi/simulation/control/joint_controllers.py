@@ -46,12 +46,30 @@ class Reference:
         return self._read(self.source(t))
 
     def along(self, times: np.ndarray) -> tuple[np.ndarray, ...] | None:
-        """The reference at many times at once, (..., times, n) each, if the source supports that
-        (`TimedPath`)."""
+        """The reference at many times, (..., times, n) each, read at once; None if it is constant,
+        or if its values have to be read one by one: those that are not arrays of one shape, or
+        that are not valid."""
+        if self.constant is not None or not callable(self.source):
+            return None
         evaluate = getattr(self.source, "along", None)
-        return (
-            None if self.constant is not None or evaluate is None else self._read(evaluate(times))
-        )
+        if evaluate is not None:
+            return self._read(evaluate(times))
+        rows: list[list[np.ndarray]] = []
+        for t in times:
+            value = self.source(float(t))
+            parts = value if isinstance(value, tuple) else (value,)
+            if not all(type(x) is np.ndarray and x.dtype == float and x.ndim for x in parts):
+                return None
+            # copies: a reference may return the same array at each call
+            rows.append([np.array(x) for x in parts])
+        if len({tuple(x.shape for x in row) for row in rows}) > 1:
+            return None
+        try:
+            found = self._read(tuple(np.stack(x, axis=-2) for x in zip(*rows, strict=True)))
+        except Error:
+            return None
+        zero = np.zeros((len(times), self.robot.nv))
+        return tuple(x if k < len(rows[0]) else zero for k, x in enumerate(found))
 
     def _read(self, value: object) -> tuple[np.ndarray, ...]:
         robot = self.robot

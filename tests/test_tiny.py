@@ -242,7 +242,7 @@ def test_11_emit(straight):
     c = TARGETS["c"].emit(straight, "d", "arm")
     assert "void arm(const double *q, const double *v, const double *tau, double *a)" in c
     assert "const double t6 = cos(q[0]);" in c and c.count(" / ") == 1
-    ir = gufunc_module(straight_kernel(straight), "loop", "double", lanes=4)
+    ir = gufunc_module(straight_kernel(straight), "loop", "double", lanes=(1, 4))
     pieces = split_segments(straight)
     assert pieces.angles == 2 and len(pieces.segments) == 1
     assert "define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data)" in ir
@@ -255,7 +255,7 @@ def test_11_emit(straight):
 def test_12_load(straight):
     """The loop's address in a gufunc: one state, many, any batch axes; equal bits wherever a state
     stands."""
-    ir = gufunc_module(straight_kernel(straight), "loop", "double", lanes=4)
+    ir = gufunc_module(straight_kernel(straight), "loop", "double", lanes=(1, 4))
     library = jit.load_object(jit.compile_ir(ir), ["loop"])
     function = gufunc(
         "arm", "(2),(2),(2)->(2)", {"d": library.address("loop")}, b"a = M^-1 (tau - C v - g)", 3, 1

@@ -80,7 +80,9 @@ def loop_of(
 ) -> jit.Address:
     """The address of the kernel's loop."""
     library = jit.load_object(
-        jit.compile_ir(gufunc_module(kernel, "loop", FP[char], lanes, streams, registers)),
+        jit.compile_ir(
+            gufunc_module(kernel, "loop", FP[char], sorted({1, lanes}), streams, registers)
+        ),
         ["loop", "tables"],
     )
     address = library.address("loop")

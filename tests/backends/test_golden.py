@@ -32,7 +32,7 @@ def texts() -> dict[str, str]:
             code, "d", "forward_dynamics", "a = M^-1 (tau - C v - g) of two_link_arm"
         ),
         "two_link_arm.ll": gufunc_module(
-            straight_kernel(code, fma=True), "loop", "double", lanes=4, registers=12
+            straight_kernel(code, fma=True), "loop", "double", lanes=(1, 4), registers=12
         ),
     }
 

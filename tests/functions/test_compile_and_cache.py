@@ -198,20 +198,45 @@ def test_lanes_follow_the_host(monkeypatch):
 def test_nothing_is_compiled_before_the_first_call(home, work):
     function = quantity_function(arm(), FORWARD)
     assert work == []
-    function.ufunc(*state(arm()))
+    function.run(state(arm()))
     assert work == ["trace_tape", "compile_ir"]
-    function.ufunc(*state(arm(), 9))
-    assert len(work) == 2, "singles and batches share the code"
-    function.ufunc(*(x.astype("f") for x in state(arm())))
-    assert work == ["trace_tape", "compile_ir", "compile_ir"], "the other dtype shares the trace"
+    function.run(state(arm(), 9))
+    assert work == ["trace_tape", "compile_ir", "compile_ir"], "a batch shares the trace"
+    for n in (1, 9):
+        function.run(state(arm(), n))
+    assert len(work) == 3
+    function.run([x.astype("f") for x in state(arm())])
+    assert work[3:] == ["compile_ir"], "the other dtype shares the trace"
+
+
+def test_ufuncs_compile_both_parts_of_the_code(home, work):
+    function = quantity_function(arm(), FORWARD)
+    for n in (1, 9):
+        function.ufunc(*state(arm(), n))
+    assert work == ["trace_tape", "compile_ir", "compile_ir"]
+
+
+@pytest.mark.parametrize("char", "df")
+@pytest.mark.parametrize("single", [True, False])
+def test_each_part_of_the_code_takes_any_number_of_states(home, single, char):
+    """With the same bits: those of the whole code, before and after the other part is compiled."""
+    function, whole = (quantity_function(arm(), FORWARD) for _ in range(2))
+    function.prepare(char, single)
+    ufunc = function.gufunc
+    batches = [[x.astype(char) for x in state(arm(), n)] for n in (1, 2, 9, 16, 33)]
+    batches += [[x[:0] for x in batches[-1]], [x[0] for x in batches[-1]]]
+    for _ in range(2):
+        for batch in batches:
+            assert np.array_equal(ufunc(*batch), whole.ufunc(*batch))
+        function.prepare(char)
 
 
 def test_prepare_compiles_one_dtype(home, work):
     function = quantity_function(arm(), FORWARD)
     function.prepare("f")
-    assert work == ["trace_tape", "compile_ir"]
+    assert work == ["trace_tape", "compile_ir", "compile_ir"]
     function.ufunc(*(x.astype("f") for x in state(arm())))
-    assert len(work) == 2
+    assert len(work) == 3
 
 
 def test_counting_does_not_compile(home, work):
@@ -246,10 +271,10 @@ def test_equal_models_share_a_kernel(home, work):
     """A second robot with the same description is neither traced nor compiled, and knows its
     operation count."""
     first = quantity_function(arm(), FORWARD)
-    truth = first.ufunc(*state(arm(), 5))
+    truth = first.run(state(arm(), 5))
     work.clear()
     second = quantity_function(arm(), FORWARD)
-    assert np.array_equal(second.ufunc(*state(arm(), 5)), truth)
+    assert np.array_equal(second.run(state(arm(), 5)), truth)
     assert second.count == first.count
     assert work == [] and kernel_cache.info()["entries"] == 1
 
@@ -269,13 +294,13 @@ passes.trace_tape = passes.trace_loops = jit.compile_ir = never
 model = zoo.chain("arm", ["revolute", "prismatic"], seed=4)
 q, v, _, tau = zoo.random_state(model, 1, (5,))
 function = quantity_function(model, compiler.QuantityRequest("forward_dynamics"))
-print(function.ufunc(q, v, tau).tobytes().hex())
+print(function.run((q, v, tau)).tobytes().hex())
 """
 
 
 @same_code
 def test_a_second_process_starts_warm(home):
-    truth = quantity_function(arm(), FORWARD).ufunc(*state(arm(), 5))
+    truth = quantity_function(arm(), FORWARD).run(state(arm(), 5))
     done = python(
         "-c", WARM, PYTHONPATH=os.pathsep.join(map(str, (SRC, Path(zoo.__file__).parent)))
     )
@@ -390,7 +415,7 @@ def test_robots_that_differ_in_one_mass_do_not_share(home, work):
     results."""
     model = arm()
     answers = [
-        quantity_function(m, FORWARD).ufunc(*state(model))
+        quantity_function(m, FORWARD).run(state(model))
         for m in (model, heavier(model, 1), heavier(model, 1, 2.0))
     ]
     assert work.count("compile_ir") == 3 and kernel_cache.info()["entries"] == 3
@@ -413,13 +438,13 @@ def spoil(how: str, entry: Path) -> None:
 
 @pytest.mark.parametrize("how", ["flipped", "truncated", "empty"])
 def test_a_damaged_entry_is_built_again(home, work, how):
-    truth = quantity_function(arm(), FORWARD).ufunc(*state(arm(), 5))
+    truth = quantity_function(arm(), FORWARD).run(state(arm(), 5))
     (entry,) = home.glob("*.o")
     good = entry.read_bytes()
     spoil(how, entry)
     work.clear()
     with pytest.warns(kernel_cache.CacheWarning, match="rebuilt"):
-        again = quantity_function(arm(), FORWARD).ufunc(*state(arm(), 5))
+        again = quantity_function(arm(), FORWARD).run(state(arm(), 5))
     assert (
         np.array_equal(again, truth)
         and work == ["trace_tape", "compile_ir"]
@@ -429,7 +454,7 @@ def test_a_damaged_entry_is_built_again(home, work, how):
 
 def test_without_a_cache_all_is_the_same(monkeypatch, work):
     monkeypatch.setenv("PSIPHI_CACHE", "off")
-    answers = [quantity_function(arm(), FORWARD).ufunc(*state(arm(), 5)) for _ in range(2)]
+    answers = [quantity_function(arm(), FORWARD).run(state(arm(), 5)) for _ in range(2)]
     assert np.array_equal(*answers) and work == ["trace_tape", "compile_ir"] * 2
 
 
@@ -454,10 +479,10 @@ def test_loops_answer_as_straight_code(home, work, monkeypatch, request_):
         model.random(rng, 5) if a.name == "q" else rng.standard_normal((5, *a.shape))
         for a in straight.program.inputs
     ]
-    truth = straight.ufunc(*arrays)
+    truth = straight.run(arrays)
     monkeypatch.setattr(passes, "UNROLL_LIMIT", 0)
     for _ in range(2):  # compiled, then from the cache
-        result = quantity_function(model, request_).ufunc(*arrays)
+        result = quantity_function(model, request_).run(arrays)
         np.testing.assert_allclose(result, truth, rtol=0, atol=1e-12 * np.abs(truth).max())
     assert work.count("trace_tape") == 1 and "trace_loops" in work and work.count("compile_ir") == 2
     assert kernel_cache.info()["entries"] == 2
@@ -480,4 +505,4 @@ def test_warnings_do_not_come_from_compiling(home):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with np.errstate(all="raise", under="ignore"):
-            quantity_function(arm(), FORWARD).ufunc(*state(arm(), 9))
+            quantity_function(arm(), FORWARD).run(state(arm(), 9))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from typing import Any
 
@@ -32,5 +31,5 @@ def compile(
     library, count = target.load(kernel_cache.fetch_or_build(key(char), make, what))
     if needs_tables(request) and isinstance(loops := code(request), LinkLoops):
         library.tables = LoopTables(loops, char)
-        ctypes.c_void_p.from_address(library.address("tables")).value = library.tables.address
+        library.set_pointer("tables", library.tables.address)
     return library, Count(**count)

@@ -88,7 +88,8 @@ class CompileJob:
         self.quantity, self.request, self.target = quantity, request, target
         self.model: Model = request.model
         self.arguments: tuple[tuple[Argument, ...], tuple[Argument, ...]] = request.arguments()
-        self.libraries: dict[str, Library] = {}  # by dtype
+        self.libraries: dict[tuple[str, bool], Library] = {}  # by dtype and part of the code
+        self.first: dict[str, Library] = {}  # the part that was compiled first, by dtype
         self.kernels: dict[tuple[str, int, bool], Any] = {}  # (dtype, GPU, small batch): kernel
         self._count: Count | None = None
         self.cost = 1000  # operations per element, which decides about threads; set by `compile`
@@ -158,16 +159,34 @@ class CompileJob:
         """The LLVM IR of the loop for a dtype."""
         return self.target.emit(passes.code(self.request), char)
 
-    def compile(self, char: str) -> int:
-        """The address of the loop for a dtype: compiled, or from the cache, at the first call."""
+    def compile(self, char: str, single: bool | None = None) -> int:
+        """The address of the loop for a dtype: compiled, or from the cache, at the first call.
+
+        `single`: the part of the code for one state, or for several; None: both. The loop takes
+        any number of states, and is fast for those of its parts.
+        """
         with _lock:
-            if char not in self.libraries:
-                self.libraries[char], self._count = build.compile(
-                    self.request, self.target, char, self.key, self.title
-                )
-                if self._count is not None:
-                    self.cost = self._count.flops + 40 * self._count.trig
-        return self.libraries[char].address("loop")
+            for part in (True, False) if single is None else (single,):
+                if (char, part) not in self.libraries:
+                    self._compile_part(char, part)
+        return self.first[char].address("loop")
+
+    def loop(self, char: str) -> int:
+        """The address of the loop for a dtype; compiles both parts unless one is there."""
+        return self.first[char].address("loop") if char in self.first else self.compile(char)
+
+    def _compile_part(self, char: str, single: bool) -> None:
+        target = self.target.part(single)
+        library, self._count = build.compile(
+            self.request, target, char, lambda char: self.key(char, target), self.title
+        )
+        if self._count is not None:
+            self.cost = self._count.flops + 40 * self._count.trig
+        self.libraries[char, single] = library
+        if char in self.first:
+            self.first[char].set_pointer("other", library.address("loop"))
+        else:
+            self.first[char] = library
 
     def kernel(self, char: str, gpu: int, n: int) -> Any:
         """The kernel for n states of a dtype on a GPU: compiled, or from the cache, at the first
@@ -215,13 +234,20 @@ class Function:
         return type(self)(self.source.quantity, self.source.request, self.source.target)
 
     @cached_property
-    def ufunc(self) -> np.ufunc:
+    def gufunc(self) -> np.ufunc:
         """The NumPy gufunc. It compiles inside its first call, unless `prepare` was called."""
         return _gufunc(self.source)
 
-    def prepare(self, char: str = "d") -> None:
-        """Compile now."""
-        self.source.compile(char)
+    @property
+    def ufunc(self) -> np.ufunc:
+        """The NumPy gufunc, with both parts of the code: for one state and for several."""
+        for char in self.source.first:
+            self.source.compile(char)
+        return self.gufunc
+
+    def prepare(self, char: str = "d", single: bool | None = None) -> None:
+        """Compile now: the code for one state, for several (`single` False), or both."""
+        self.source.compile(char, single)
 
     def run(self, values: Sequence[Any], out: Out = None, dtype: DType = None) -> Any:
         """The results for arrays. `out`: an array, or a tuple of arrays and None.
@@ -248,9 +274,14 @@ class Function:
             if source.parameters_index is None
             else self._reuse_parameter_stage(values, source.parameters_index, char)
         )
-        if char not in function.source.libraries:
-            function.prepare(char)
-        return run(function.ufunc, values, out, dtype=dtype, flops=function.source.cost)
+        source, libraries = function.source, function.source.libraries
+        if (char, True) not in libraries or (char, False) not in libraries:
+            single = all(
+                np.ndim(x) == len(arg.shape) for x, arg in zip(values, source.inputs, strict=False)
+            )
+            if (char, single) not in libraries:
+                function.prepare(char, single)
+        return run(function.gufunc, values, out, dtype=dtype, flops=function.source.cost)
 
     def _reuse_parameter_stage(
         self, values: Sequence[Any], index: int, char: str
@@ -314,9 +345,10 @@ class Function:
 
     def scalar_call(self, fallback: Callable | None = None) -> Callable:
         """The fastest callable for plain float64 vectors of one state. It passes other arguments on
-        to `fallback`, or to the gufunc."""
-        self.prepare()
-        library, general = self.source.libraries["d"], fallback or reject_foreign(self.ufunc)
+        to `fallback`, or to the gufunc, which may be slow for several states."""
+        self.prepare(single=True)
+        general = fallback or reject_foreign(self.ufunc)
+        library = self.source.libraries["d", True]
         fast = (
             fast_call(library, general, self.source.quantity.name)
             if "quick" in library.names
@@ -368,6 +400,6 @@ def _gufunc(source: CompileJob) -> np.ufunc:
     core = [f"({','.join(map(str, arg.shape))})" for arg in (*inputs, *outputs)]
     signature = ",".join(core[: len(inputs)]) + "->" + ",".join(core[len(inputs) :])
     doc = c_string(f"{source.equation_text} of {source.model.name}")
-    compiled = {char: source.compile(char) for char in source.libraries}
-    loops: dict[str, Any] = {char: partial(source.compile, char) for char in FP} | compiled
+    compiled = {char: source.loop(char) for char in source.first}
+    loops: dict[str, Any] = {char: partial(source.loop, char) for char in FP} | compiled
     return gufunc(source.quantity.name, signature, loops, doc, len(inputs), len(outputs))

@@ -274,9 +274,9 @@ class DerivativeByColumns(DifferentiableFunction):
         """The results, from those of each product along its unit vectors, (..., n, *shape)."""
         raise NotImplementedError
 
-    def prepare(self, char: str = "d") -> None:
+    def prepare(self, char: str = "d", single: bool | None = None) -> None:
         for product in self._column_functions():
-            product.prepare(char)
+            product.prepare(char, single)
 
     def scalar_call(self, fallback: Callable | None = None) -> Any:
         return fallback

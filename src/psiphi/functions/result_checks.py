@@ -94,7 +94,7 @@ def _singular_joint(
         columns = range(joint.v_slice.start, joint.v_slice.stop)
         x[range(len(columns)), columns] = 1.0
     with np.errstate(all="ignore"):
-        _, columns = robot.unbound_function("factor_product").ufunc(q, x, *parameters)
+        _, columns = robot.unbound_function("factor_product").run((q, x, *parameters))
     for joint in reversed(robot.units):
         D = columns[: joint.v_slice.stop - joint.v_slice.start, joint.v_slice]
         if not np.isfinite(D).all():

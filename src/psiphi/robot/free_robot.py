@@ -147,7 +147,8 @@ def parameter_fast_path(method: Method) -> Method:
         result = general(self, *args, parameters=parameters, **options)
         if single and self.nv and "_fast_free_dynamics" not in self.__dict__:
             self.__dict__["_fast_free_dynamics"] = scalar_fast_path.checked_call(
-                self.model, self.unbound_function(method.__name__).scalar_call()
+                self.model,
+                self.unbound_function(method.__name__).scalar_call(scalar_fast_path.no_fast_path),
             )
         return result
 

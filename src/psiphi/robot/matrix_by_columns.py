@@ -57,7 +57,7 @@ def _matrix_from_columns(
     kind = np.dtype(dtype or (np.float32 if q.dtype == np.float32 else np.float64))
     _check_memory(robot, name, 4 * kind.itemsize * robot.nv**2 * (q.size // max(robot.nq, 1)))
     arrays = q[..., None, :], np.eye(robot.nv, dtype=kind)
-    columns = function.run(arrays, (None,) * function.ufunc.nout, kind)
+    columns = function.run(arrays, (None,) * len(function.outputs), kind)
     if isinstance(columns, tuple):
         pairs = zip(out, columns, strict=True)
         return tuple(argument_checks.copy_into(array, x.swapaxes(-1, -2)) for array, x in pairs)
@@ -91,11 +91,11 @@ def evaluate(
 ) -> tuple[np.ndarray, ...]:
     """The results of `exported_code` at one state."""
     if function.written_out:
-        result = function.ufunc(*values)
+        result = function.run(values)
         return result if isinstance(result, tuple) else (result,)
     operator = compiled_function(robot, function)
     named = dict(zip((arg.name for arg in function.inputs), values, strict=True))
-    columns = operator.ufunc(*(named.get(arg.name, np.eye(arg.size)) for arg in operator.inputs))
+    columns = operator.run([named.get(arg.name, np.eye(arg.size)) for arg in operator.inputs])
     return tuple(x.T for x in (columns if isinstance(columns, tuple) else (columns,)))
 
 

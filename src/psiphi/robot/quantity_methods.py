@@ -58,6 +58,12 @@ class QuantityMethods(EditingMethods):
         """(Internal use only) The compiled functions by (name, frames, axes)."""
         return {}
 
+    @cached_property
+    def last_rollout(self) -> dict[str, Any]:
+        """(Internal use only) The rollout that was traced last, by its key: the code for one motion
+        and that for several are made of the same tapes."""
+        return {}
+
     def function(
         self, name: str, frames: str | Sequence[str] = (), axes: str = "world"
     ) -> DifferentiableFunction:
@@ -267,7 +273,7 @@ class QuantityMethods(EditingMethods):
         if out is not None and (type(out) is not _ndarray or out.dtype.kind != "f"):
             results_out = argument_checks.matching_out(self, name, function.source, values, out)
         elif out is None and dtype is not None:
-            results_out = (None,) * function.ufunc.nout
+            results_out = (None,) * len(function.outputs)
         try:
             if (
                 is_large(self)

@@ -194,9 +194,11 @@ class Robot(FrameMethods):
         result = self.call_with_wrenches(
             "forward_dynamics", dict(q=q, v=v, tau=tau), f_ext, axes, out, dtype, check
         )
-        if self.freed is None and self.nv and "_fast_forward_dynamics" not in self.__dict__:
+        known = "_fast_forward_dynamics" in self.__dict__
+        if not known and self.freed is None and self.nv and np.ndim(result) == 1:
+            function = self.unbound_function("forward_dynamics")
             self.__dict__["_fast_forward_dynamics"] = scalar_fast_path.checked_call(
-                self.model, self.unbound_function("forward_dynamics").scalar_call()
+                self.model, function.scalar_call(scalar_fast_path.no_fast_path)
             )
         return result
 

@@ -665,9 +665,9 @@ def test_long_pieces_are_cut_and_have_the_same_bits(monkeypatch):
     sizes = []
     native = rollout_runner.StepLoop._run
 
-    def run(self, arrays, start, end, *rest):
+    def run(self, code, arrays, start, end, *rest):
         sizes.append(end - start)
-        native(self, arrays, start, end, *rest)
+        native(self, code, arrays, start, end, *rest)
 
     monkeypatch.setattr(rollout_runner.StepLoop, "_run", run)
     cut = pp.rollout(arm, q0, steps=20, every=20)

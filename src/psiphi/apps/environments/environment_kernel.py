@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from psiphi.apps.environments.environment_program import EnvironmentProgram
-from psiphi.backends import kernel_cache
-from psiphi.backends.cpu.cpu_target import HOST
-from psiphi.simulation.compiled_rollout.rollout_runner import StepLoop
+from psiphi.backends.cpu.cpu_target import CpuTarget
+from psiphi.backends.kernel_cache import kernel_key
+from psiphi.compiler.ir.loop_nodes import Rollout
+from psiphi.simulation.compiled_rollout.rollout_runner import Cache, StepLoop
 
-CACHE_SIZE = 32  # kernels in the memory of a process
-_cache: dict[str, StepLoop] = {}
+_cache: Cache = {}
 Arrays = dict[str, np.ndarray]  # (n, size) by place
 
 
@@ -28,17 +28,15 @@ class EnvironmentKernel:
             program.sampled,
         )
         robot, options = program.given.robot, program.given.options
-        parts = [str(options.key), *program.rollout_program.foreign_rules, str(HOST.key("d"))]
-        key = kernel_cache.kernel_key(robot.digest, "environment", *parts, *program.key)
-        self.loop = kernel_cache.in_memory(
-            _cache, key, CACHE_SIZE, lambda: StepLoop(self._built(key, robot.name))
-        )
+        parts = [str(options.key), *program.rollout_program.foreign_rules, *program.key]
 
-    def _built(self, key: str, name: str) -> bytes:
-        def build() -> bytes:
-            return HOST.build(HOST.emit(self.program.rollout), {"flops": self.program.flops})
+        def key(target: CpuTarget) -> str:
+            return kernel_key(robot.digest, "environment", *parts, str(target.key("d")))
 
-        return kernel_cache.fetch_or_build(key, build, f"environments of {name}")
+        self.loop = StepLoop(key, self._rollout, f"environments of {robot.name}", _cache)
+
+    def _rollout(self) -> tuple[Rollout, dict[str, int]]:
+        return self.program.rollout, {"flops": self.program.flops}
 
     def empty(self, count: int) -> Arrays:
         """Arrays for the state and the outputs of `count` environments."""

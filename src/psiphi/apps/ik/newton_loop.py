@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from psiphi.apps.ik.newton_step import NewtonStep
-from psiphi.backends import kernel_cache
-from psiphi.backends.cpu.cpu_target import HOST
+from psiphi.backends.cpu.cpu_target import CpuTarget
+from psiphi.backends.kernel_cache import kernel_key
 from psiphi.compiler.ir.block_frame import BlockFrame
 from psiphi.compiler.ir.loop_nodes import Rollout
 from psiphi.simulation.compiled_rollout.rollout_runner import StepLoop
@@ -27,17 +27,18 @@ class CompiledNewtonLoop:
     @cached_property
     def loop(self) -> StepLoop:
         s = self.step
-        content = json.dumps(
-            [[vars(task) for task in s.tasks], s.mobility, s.bounds, s.has_posture, HOST.key("d")]
-        )
-        key = kernel_cache.kernel_key(s.robot.digest, "reach", content)
-        return StepLoop(kernel_cache.fetch_or_build(key, self._build, f"reach of {s.robot.name}"))
+        what = [[vars(task) for task in s.tasks], s.mobility, s.bounds, s.has_posture]
+
+        def key(target: CpuTarget) -> str:
+            return kernel_key(s.robot.digest, "reach", json.dumps([*what, target.key("d")]))
+
+        return StepLoop(key, self._rollout, f"reach of {s.robot.name}")
 
     @property
     def _inputs(self) -> tuple[str, ...]:
         return ("q", "goal", "caution", *["posture"] * self.step.has_posture)
 
-    def _build(self) -> bytes:
+    def _rollout(self) -> tuple[Rollout, dict[str, int]]:
         s = self.step
         begin = trace("start", {"q": s.robot.nq}, s.begin)
         evaluate = trace("evaluate", s.sizes, s.evaluate)
@@ -47,7 +48,7 @@ class CompiledNewtonLoop:
         )
         count = evaluate.count + advance.count
         rollout = Rollout(frame, ("evaluate", "advance"), self._inputs, (), RESULTS)
-        return HOST.build(HOST.emit(rollout), {"flops": count.flops + 40 * count.trig})
+        return rollout, {"flops": count.flops + 40 * count.trig}
 
     def run(
         self,

@@ -14,14 +14,13 @@ import numpy as np
 
 from psiphi.apps.optimal_control.control_blocks import ControlBlocks, loop_count
 from psiphi.backends import kernel_cache
-from psiphi.backends.cpu.cpu_target import HOST
+from psiphi.backends.cpu.cpu_target import CpuTarget
 from psiphi.compiler.ir.loop_nodes import Rollout
-from psiphi.simulation.compiled_rollout.rollout_runner import StepLoop
+from psiphi.simulation.compiled_rollout.rollout_runner import Cache, StepLoop
 
 Arrays = Mapping[str, np.ndarray]
 KINDS = "once", "node", "result"  # of places, in the facts about a kernel
-MAX_LOOPS = 64  # in the memory of a process
-_loops: dict[str, StepLoop] = {}
+_loops: Cache = {}
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class CompiledLoop:
         """The places packed once, those packed for each node, and the results: as the kernel was
         built, so that nothing is traced if it is in the cache."""
         found: dict[str, list[str]] = {kind: [] for kind in KINDS}
-        for fact in self.loop.facts:
+        for fact in self.loop.code().facts:
             kind, _, name = fact.partition(" ")
             if kind in found:
                 found[kind].append(name)
@@ -50,23 +49,25 @@ class CompiledLoop:
     @cached_property
     def loop(self) -> StepLoop:
         robot = self.blocks.robot
-        content = f"{self.name} {KINDS} {self.blocks.key} {HOST.key('d')}"
-        key = kernel_cache.kernel_key(robot.digest, "optimal control", content)
 
-        def build() -> bytes:
+        def key(target: CpuTarget) -> str:
+            content = f"{self.name} {KINDS} {self.blocks.key} {target.key('d')}"
+            return kernel_cache.kernel_key(robot.digest, "optimal control", content)
+
+        def rollout() -> tuple[Rollout, dict[str, int]]:
             rollout, count = self.rollout, loop_count(self.rollout)
             facts = {"flops": count.flops + 40 * count.trig}
             groups = rollout.packed_once, rollout.packed_per_step, rollout.sampled
             for kind, names in zip(KINDS, groups, strict=True):
                 facts |= {f"{kind} {name}": i for i, name in enumerate(names)}
-            return HOST.build(HOST.emit(rollout), facts)
+            return rollout, facts
 
         what = f"optimal control of {robot.name}"
-        make = lambda: StepLoop(kernel_cache.fetch_or_build(key, build, what))  # noqa: E731
-        return kernel_cache.in_memory(_loops, key, MAX_LOOPS, make)
+        return StepLoop(key, rollout, what, _loops)
 
     def run(self, arrays: Arrays, steps: int, every: int) -> None:
         """Run the loop on arrays by place; results are written to those of the results."""
+        self.loop.code(len(next(iter(arrays.values()))))  # `places` are among its facts
         once, each, out = self.places
         self.loop.run([arrays[name] for name in (*once, *each, *out)], steps, every)
 

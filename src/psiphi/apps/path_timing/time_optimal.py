@@ -22,8 +22,7 @@ import numpy as np
 
 from psiphi._util.array_types import AnyScalar
 from psiphi.apps.path_timing.path_limits import Bounds
-from psiphi.backends import kernel_cache
-from psiphi.backends.cpu.cpu_target import HOST
+from psiphi.backends.kernel_cache import kernel_key
 from psiphi.compiler.ir.block_frame import BlockFrame, NamedBlocks
 from psiphi.compiler.ir.loop_nodes import Repeat, Rollout
 from psiphi.compiler.sweeps.tree_loop import StraightCode
@@ -128,7 +127,7 @@ def _pass(name: str, count: int) -> StepLoop:
     def block(name: str, rule: Callable[..., Values], places: tuple[str, ...]) -> StraightCode:
         return trace(name, {place: sizes.get(place, 1) for place in places}, rule)
 
-    def build() -> bytes:
+    def rollout() -> tuple[Rollout, dict[str, int]]:
         start = block("start", lambda begin: dict.fromkeys(state, begin), ("begin",))
         step = block(name, rule, (*inputs, state[0]))
         blocks: NamedBlocks = {"start": (start, {}), name: (step, {})}
@@ -137,11 +136,10 @@ def _pass(name: str, count: int) -> StepLoop:
             blocks["newton"] = block("newton", newton, ("lines", "K")), {}
             repeats = (Repeat("again", name, "crossed", (), ("newton",), "done", NEWTON),)
         order = tuple(repeat.name for repeat in repeats) or (name,)
-        rollout = Rollout(BlockFrame(blocks), order, ("begin",), inputs, state, repeats)
-        return HOST.build(HOST.emit(rollout), {"flops": step.count.flops})
+        loop = Rollout(BlockFrame(blocks), order, ("begin",), inputs, state, repeats)
+        return loop, {"flops": step.count.flops}
 
-    key = kernel_cache.kernel_key(name, str(count), str(HOST.key("d")))
-    return StepLoop(kernel_cache.fetch_or_build(key, build))
+    return StepLoop(lambda target: kernel_key(name, str(count), str(target.key("d"))), rollout)
 
 
 def fastest(b: Bounds) -> tuple[np.ndarray, np.ndarray]:

@@ -6,10 +6,11 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from psiphi.backends.cpu.gufunc_kernel import gufunc_module
+from psiphi.backends.cpu.gufunc_kernel import Kernel, gufunc_module
 from psiphi.backends.cpu.loop_kernel import loop_kernel
 from psiphi.backends.cpu.rollout_kernel import rollout_module, single_step_kernel, staged_kernel
 from psiphi.backends.cpu.straight_kernel import straight_kernel
+from psiphi.backends.kernel_cache import in_memory
 from psiphi.backends.llvm import jit
 from psiphi.compiler.ir.loop_nodes import Rollout, SingleStep
 from psiphi.compiler.sweeps.link_loops import LinkLoops
@@ -18,38 +19,62 @@ from psiphi.compiler.sweeps.stage_loops import StagedCode
 if TYPE_CHECKING:  # target.py imports this file
     from psiphi.backends.target import Code
 
-EXPORTS = ("loop", "tables", "quick", "quick.table", "rollout")  # symbols to call or set
+# symbols to call or set
+EXPORTS = ("loop", "other", "tables", "quick", "quick.table", "rollout")
 FP = {"d": "double", "f": "float"}
+MAX_KERNELS = 2  # that a process keeps
+_kernels: dict[tuple[int, bool], tuple[Code, Kernel]] = {}  # the code keeps its id
 SPARE_REGISTERS = 4  # for operands that an instruction reads from memory
 
 
 class CpuTarget:
-    """This CPU; `lanes` other than those of its widest registers are for tests."""
+    """This CPU; `lanes` other than those of its widest registers are for tests.
 
-    def __init__(self, lanes: int | None = None):
-        self._lanes = lanes
+    Code has two parts, one for a single element and one for several in lanes. Each can be compiled
+    alone, and computes the same numbers for any count: `single` True or False is the target of
+    that part.
+    """
+
+    def __init__(self, lanes: int | None = None, single: bool | None = None):
+        self._lanes, self.single = lanes, single
 
     def lanes(self, char: str) -> int:
         return self._lanes or host_lanes(FP[char])
+
+    def part(self, single: bool) -> CpuTarget:
+        """The target of one part."""
+        return CpuTarget(self._lanes, single)
+
+    def widths(self, char: str) -> tuple[int, ...]:
+        """How many elements the blocks of the code compute at a time."""
+        single, several = 1, self.lanes(char)
+        if self.single is not None:
+            return (single if self.single else several,)
+        return tuple(sorted({single, several}))
 
     def check_name(self, name: str) -> None:
         """Accept any name: the functions are always called @loop and @rollout."""
 
     def emit(self, code: Code, char: str = "d", name: str = "", about: str = "") -> str:
         """LLVM IR: a gufunc loop @loop, or @rollout."""
-        lanes, fma = self.lanes(char), has_fma()
+        widths, fma = self.widths(char), has_fma()
         if isinstance(code, Rollout):
-            return rollout_module(code, lanes, fma, register_count())
+            return rollout_module(code, widths, fma, register_count())
         make = {
             LinkLoops: loop_kernel,
             SingleStep: single_step_kernel,
             StagedCode: staged_kernel,
         }.get(type(code), straight_kernel)
-        kernel = make(code, fma)
-        return gufunc_module(kernel, "loop", FP[char], lanes, has_wide_shuffles(), register_count())
+        # both parts of the code need the kernel, and they are often compiled one after the other
+        _, kernel = in_memory(
+            _kernels, (id(code), fma), MAX_KERNELS, lambda: (code, make(code, fma))
+        )
+        return gufunc_module(
+            kernel, "loop", FP[char], widths, has_wide_shuffles(), register_count()
+        )
 
     def key(self, char: str) -> list[object]:
-        return [char, self.lanes(char), has_fma(), *jit.host()]
+        return [char, *self.widths(char), has_fma(), *jit.host()]
 
     def build(self, text: str, facts: dict[str, int]) -> bytes:
         names = [name for name in EXPORTS if f"@{name} = " in text or f"@{name}(" in text]

@@ -1,6 +1,8 @@
 """A whole kernel as LLVM IR: the NumPy gufunc loop around the code of a block of elements.
 
-loop(args, dims, steps, data)   one element: plain scalars; more: blocks of `lanes` elements
+loop(args, dims, steps, data)   one element: plain scalars; more: blocks of `lanes` elements.
+                                A module with blocks of one width takes them for all; @other, if
+                                set after loading, is the loop for the other counts
 pack, unpack, deliver           arrays of any strides to the lanes of the frame, and back; in
                                 the last block, idle lanes repeat the last element
 block                           the code of one block, on a frame of inputs, outputs and slots
@@ -55,6 +57,7 @@ class Kernel:
     outputs: PlacedArguments
     frame_size: int
     block: Callable[[Width], str]  # text that defines @block.<suffix>(ptr frame, ptr data)
+    shared: Callable[[str], list[str]] = lambda fp: []  # what blocks of all widths read
     zeros: frozenset[int] = frozenset()  # places that are always 0
     preserves_inputs: bool = False  # whether no block overwrites its inputs in the frame
     prefetches: bool = False  # whether blocks prefetch the next elements (`input_strides.py`)
@@ -62,19 +65,28 @@ class Kernel:
 
 
 def gufunc_module(
-    kernel: Kernel, name: str, fp: str, lanes: int, streams: bool = False, registers: int = 0
+    kernel: Kernel,
+    name: str,
+    fp: str,
+    lanes: Sequence[int],
+    streams: bool = False,
+    registers: int = 0,
 ) -> str:
-    """The IR of a gufunc loop `name`, for one element and for `lanes` elements at a time.
+    """The IR of a gufunc loop `name`, for each of `lanes` elements at a time.
 
     `streams`: large outputs bypass the caches (needs AVX-512); `registers`: how many numbers to
     keep in registers (0: LLVM decides).
     """
-    widths = [Width(fp, count, registers) for count in sorted({1, lanes})]
+    widths = [Width(fp, count, registers) for count in lanes]
     parts = ["@tables = global ptr null", declarations(widths)]
+    parts += ["@other = global ptr null"] if len(widths) == 1 else []
     blocks = [[sincos(width), sincos_loop(width), kernel.block(width)] for width in widths]
     parts += ["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] if kernel.prefetches else []
     for i, (_, places) in enumerate(kernel.outputs):
-        parts += [] if _is_contiguous(places) else [place_tables(i, places, kernel.zeros, lanes)]
+        parts += (
+            [] if _is_contiguous(places) else [place_tables(i, places, kernel.zeros, lanes[-1])]
+        )
+    parts += kernel.shared(fp)
     for width, block in zip(widths, blocks, strict=True):
         parts += [*block, _range_function(kernel, width, streams)]
         parts += [pack(width, {_rows(arg) * _columns(arg) for arg, _ in kernel.inputs})]
@@ -89,7 +101,7 @@ def gufunc_module(
         parts += [unpack(width, contiguous)] if contiguous else []
         parts += [scattered_stores(width, scattered, streams)] if scattered else []
     parts.append(_loop_function(name, widths))
-    if has_fastcall(kernel, fp):
+    if lanes[0] == 1 and has_fastcall(kernel, fp):
         parts.append(fastcall_kernel.fastcall_function(*_arguments(kernel), name))
     return "\n".join(parts)
 
@@ -121,17 +133,36 @@ def declarations(widths: list[Width]) -> str:
 
 
 def _loop_function(name: str, widths: list[Width]) -> str:
-    scalar, wide = widths[0].suffix, widths[-1].suffix
+    single, several = (f"@range.{w.suffix}" for w in (widths[0], widths[-1]))
+    arguments = "ptr %args, ptr %steps, i64 %n, ptr %tables"
+    if len(widths) == 1:
+        own = "sle" if widths[0].lanes == 1 else "ne"
+        return f"""define void @{name}(ptr %args, ptr %dims, ptr %steps, ptr %data) nounwind {{
+  %n = load i64, ptr %dims
+  %tables = load ptr, ptr @tables
+  %other = load ptr, ptr @other
+  %mine = icmp {own} i64 %n, 1
+  %alone = icmp eq ptr %other, null
+  %here = or i1 %mine, %alone
+  br i1 %here, label %run, label %pass
+run:
+  call void {single}({arguments})
+  ret void
+pass:
+  call void %other(ptr %args, ptr %dims, ptr %steps, ptr %data)
+  ret void
+}}
+"""
     return f"""define void @{name}(ptr %args, ptr %dims, ptr %steps, ptr %data) nounwind {{
   %n = load i64, ptr %dims
   %tables = load ptr, ptr @tables
   %single = icmp eq i64 %n, 1
   br i1 %single, label %one, label %many
 one:
-  call void @range.{scalar}(ptr %args, ptr %steps, i64 %n, ptr %tables)
+  call void {single}({arguments})
   ret void
 many:
-  call void @range.{wide}(ptr %args, ptr %steps, i64 %n, ptr %tables)
+  call void {several}({arguments})
   ret void
 }}
 """

@@ -5,10 +5,12 @@
 `call` is n, steps, every, then for each array its address and its strides (element, row, column) in
 bytes. The arrays are in the order of the `Rollout`: those packed once, those packed every step (one
 row per step), then the samples (one row per sample). One element runs on plain doubles, more in
-lanes; idle lanes of the last group repeat the last element.
+lanes; idle lanes of the last group repeat the last element. A module with one width runs all on it.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from psiphi.backends.cpu.gufunc_kernel import (
     Kernel,
@@ -39,9 +41,9 @@ WORDS_PER_ARRAY = 4  # of an array in `call`
 MEMCPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
 
-def rollout_module(rollout: Rollout, lanes: int, fma: bool, registers: int = 0) -> str:
-    """The IR of one rollout, for one element and for `lanes` elements at a time."""
-    widths = [Width("double", count, registers) for count in sorted({1, lanes})]
+def rollout_module(rollout: Rollout, lanes: Sequence[int], fma: bool, registers: int = 0) -> str:
+    """The IR of one rollout, for each of `lanes` elements at a time."""
+    widths = [Width("double", count, registers) for count in lanes]
     blocks = rollout.frame.blocks.values()
     loops = [
         block for block in blocks if isinstance(block, LoopBlock) and block.code_name == block.name
@@ -83,23 +85,20 @@ def single_step_kernel(step: SingleStep, fma: bool) -> Kernel:
         block for block in blocks if isinstance(block, LoopBlock) and block.code_name == block.name
     ]
 
+    def shared(fp: str) -> list[str]:
+        each = [tables(block.rolled, block.name, fp) for block in loops]
+        return [MEMCPY, *each] if loops else []
+
     def text(w: Width) -> str:
-        shared = (
-            [MEMCPY, *(tables(block.rolled, block.name, w.fp) for block in loops)]
-            if loops and w.lanes == 1
-            else []
-        )
         calls = [f"call void @{name}.{w.suffix}(ptr %frame)" for name in step.order]
         texts = (_block_text(block, w, fma) for block in blocks)
-        return "\n".join(
-            [*shared, *texts, internal_function(f"block.{w.suffix}", ["frame", "data"], calls)]
-        )
+        return "\n".join([*texts, internal_function(f"block.{w.suffix}", ["frame", "data"], calls)])
 
     inputs, outputs = (
         contiguous_arguments(group, [step.frame.places[arg.name] for arg in group])
         for group in (step.inputs, step.outputs)
     )
-    return Kernel(inputs, outputs, step.frame.size, text)
+    return Kernel(inputs, outputs, step.frame.size, text, shared)
 
 
 def _block_text(block: AnyBlock, w: Width, fma: bool) -> str:

@@ -77,6 +77,7 @@ class Library:
 
     def __init__(self, tracker: ResourceTracker, names: list[str]):
         self._tracker, self.names = tracker, tuple(names)
+        self._pointers: dict[str, int] = {}
 
     def address(self, name: str) -> Address:
         """The address of an exported function."""
@@ -88,6 +89,11 @@ class Library:
         address = Address(self._tracker[name])
         address.library = self
         return address
+
+    def set_pointer(self, name: str, value: Address | int) -> None:
+        """Set an exported pointer; the library of an address is kept alive."""
+        ctypes.c_void_p.from_address(self.address(name)).value = value
+        self._pointers[name] = value
 
 
 @lru_cache(maxsize=1)

@@ -134,7 +134,7 @@ def pin_words(words: Sequence[int], *owners: object) -> int:
 def block(function: Function, char: str, leads: Sequence[tuple[int, ...]], n: int) -> int:
     """The address of the block of a call with n states. `leads` are the batch shapes of the
     arguments; an argument with one row is shared by all states."""
-    loop = function.source.compile(char)
+    loop = function.source.compile(char, n == 1)
     args = [*function.inputs, *function.outputs]
     shared = [math.prod(lead) == 1 for lead in leads] + [False] * len(function.outputs)
     outer = [0 if one else arg.size * SIZE[char] for arg, one in zip(args, shared, strict=True)]
@@ -142,5 +142,5 @@ def block(function: Function, char: str, leads: Sequence[tuple[int, ...]], n: in
         SIZE[char] * math.prod(arg.shape[i + 1 :]) for arg in args for i in range(len(arg.shape))
     ]
     return pin_words(  # dims are n only: the loop has its core dims
-        [loop, pin_words([n]), pin_words([*outer, *inner])], function.source.libraries[char]
+        [loop, pin_words([n]), pin_words([*outer, *inner])], function.source.first[char]
     )

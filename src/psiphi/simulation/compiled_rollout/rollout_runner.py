@@ -10,13 +10,14 @@ from __future__ import annotations
 import ctypes
 import json
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi.backends import kernel_cache
-from psiphi.backends.cpu.cpu_target import HOST
+from psiphi.backends.cpu.cpu_target import HOST, CpuTarget
 from psiphi.backends.cpu.threads import (
     MIN_FLOPS,
     ROW_MULTIPLE,
@@ -25,6 +26,7 @@ from psiphi.backends.cpu.threads import (
     get_threads,
     run_pieces,
 )
+from psiphi.compiler.ir.loop_nodes import Rollout
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.robot.mechanisms.solve.redundant_constraints import ILL_CONDITIONED
 from psiphi.robot.mechanisms.system import System
@@ -42,17 +44,55 @@ FLOPS_PER_SECOND = 5e9  # of one core, roughly; sets the length of pieces only
 BATCH_FLOPS_PER_SECOND = 4 * FLOPS_PER_SECOND  # the same for several motions, in SIMD lanes
 PIECE_SECONDS = 0.3  # a kernel runs about this long before Python can handle an interrupt
 Arrays = tuple[np.ndarray, ...]
-_cache: dict[str, RolloutKernel] = {}
+Cache: TypeAlias = "dict[str, dict[bool, LoopCode]]"  # by key, for one motion and for several
+_cache: Cache = {}
+
+
+class LoopCode:
+    """The machine code of a loop over steps, for one motion or for several."""
+
+    def __init__(self, built: bytes):
+        library, self.facts = HOST.load(built)
+        self.flops = self.facts["flops"]
+        self.address = library.address("rollout")
+        self.call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address)
 
 
 class StepLoop:
-    """The machine code of a loop over steps."""
+    """A loop over steps: compiled, or from the cache, when it first runs on one motion, and when it
+    first runs on several.
 
-    def __init__(self, built: bytes):
-        library, facts = HOST.load(built)
-        self.facts, self.flops = facts, facts["flops"]
-        self.address = library.address("rollout")
-        self.call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address)
+    `rollout` makes the loop and facts about it: "flops" of a step, and others. `key(target)` is its
+    name in the cache, `what` that for the user. `cache` keeps the code, but not what makes it, for
+    equal loops.
+    """
+
+    def __init__(
+        self,
+        key: Callable[[CpuTarget], str],
+        rollout: Callable[[], tuple[Rollout, dict[str, int]]],
+        what: str = "",
+        cache: Cache | None = None,
+    ):
+        self._key, self._rollout, self._what = key, rollout, what
+        shared = {} if cache is None else cache
+        self._codes = kernel_cache.in_memory(shared, key(HOST), CACHE_SIZE, dict)
+
+    def code(self, count: int | None = None) -> LoopCode:
+        """The code for so many motions; for None, any that is there already."""
+        single = count == 1
+        if count is None and self._codes:
+            return next(iter(self._codes.values()))
+        if single not in self._codes:
+            target = HOST.part(single)
+
+            def build() -> bytes:
+                loop, facts = self._rollout()
+                return target.build(target.emit(loop), facts)
+
+            built = kernel_cache.fetch_or_build(self._key(target), build, self._what)
+            self._codes[single] = LoopCode(built)
+        return self._codes[single]
 
     def run(self, arrays: list[np.ndarray], steps: int, every: int) -> None:
         """Run B motions of `steps` steps. The arrays (B, rows, n) are in the order of the loop, the
@@ -62,7 +102,8 @@ class StepLoop:
         interrupt.
         """
         count = len(arrays[-1])
-        work = self.flops * steps
+        code = self.code(count)
+        work = code.flops * steps
         most = max(1, count * work // MIN_FLOPS), max(1, count // ROW_MULTIPLE)
         threads = min(get_threads(), *most)
         longest = int(PIECE_SECONDS * BATCH_FLOPS_PER_SECOND / max(1, work)) // ROW_MULTIPLE
@@ -72,33 +113,52 @@ class StepLoop:
         size = ROW_MULTIPLE * min(blocks, max(1, longest))
         if size >= count:
             check_cancelled()
-            self._run(arrays, 0, count, steps, every)
+            self._run(code, arrays, 0, count, steps, every)
             return
 
         def run(start: int) -> None:
             check_cancelled()
-            self._run(arrays, start, min(count, start + size), steps, every)
+            self._run(code, arrays, start, min(count, start + size), steps, every)
 
         run_pieces(range(0, count, size), run, threads)
 
-    def _run(self, arrays: list[np.ndarray], start: int, stop: int, steps: int, every: int) -> None:
+    def _run(
+        self,
+        code: LoopCode,
+        arrays: list[np.ndarray],
+        start: int,
+        stop: int,
+        steps: int,
+        every: int,
+    ) -> None:
         words = [stop - start, steps, every]
         for array in arrays:
             outer, row, column = array.strides
             words += [array.__array_interface__["data"][0] + start * outer, outer, row, column]
         block = np.array(words, dtype=np.int64)
-        self.call(block.ctypes.data)
+        code.call(block.ctypes.data)
 
 
 class RolloutKernel(StepLoop):
     """The machine code of a rollout, or of a derivative of one."""
 
     def __init__(
-        self, source: RolloutProgram | DifferentiatedRollout, options: RolloutOptions, key: str
+        self,
+        source: RolloutProgram | DifferentiatedRollout,
+        options: RolloutOptions,
+        key: Callable[[CpuTarget], str],
     ):
         program = source if isinstance(source, RolloutProgram) else source.program
-        what = f"motions of {program.robot.name}"
-        super().__init__(kernel_cache.fetch_or_build(key, lambda: _build(source), what))
+        known, name = program.robot.last_rollout, key(HOST)
+        source = known.get(name, source)
+
+        def rollout() -> tuple[Rollout, dict[str, int]]:
+            if name not in known:
+                known.clear()
+                known[name] = source
+            return source.rollout, {"flops": source.flops}
+
+        super().__init__(key, rollout, f"motions of {program.robot.name}", _cache)
         self.options = options
 
 
@@ -112,18 +172,14 @@ def rollout_kernel(
     memory, from the disk cache, or compiled."""
     program = RolloutProgram(system, options)
     kind = [derivative.__name__, places] if derivative else []
-    what = [*options.key, *program.foreign_rules, HOST.key("d"), *kind]
-    key = kernel_cache.kernel_key(program.robot.digest, "rollout", json.dumps(what))
-    return kernel_cache.in_memory(
-        _cache,
-        key,
-        CACHE_SIZE,
-        lambda: RolloutKernel(derivative(program, places) if derivative else program, options, key),
-    )
+    what, robot = [*options.key, *program.foreign_rules, *kind], program.robot
 
+    def key(target: CpuTarget) -> str:
+        content = json.dumps([*what, target.key("d")])
+        return kernel_cache.kernel_key(robot.digest, "rollout", content)
 
-def _build(source: RolloutProgram | DifferentiatedRollout) -> bytes:
-    return HOST.build(HOST.emit(source.rollout), {"flops": source.flops})
+    source = derivative(program, places) if derivative else program
+    return RolloutKernel(source, options, key)
 
 
 class Runner:
@@ -163,7 +219,7 @@ class Runner:
         numbers."""
         motions = max(1, self.count)
         speed = FLOPS_PER_SECOND if motions == 1 else BATCH_FLOPS_PER_SECOND
-        steps = PIECE_SECONDS * speed / max(1, self.kernel.flops * motions)
+        steps = PIECE_SECONDS * speed / max(1, self.kernel.code(self.count).flops * motions)
         most = memory / (motions * self.state_size)
         return max(1, int(min(steps, most) / every)) * every
 

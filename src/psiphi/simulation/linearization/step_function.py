@@ -133,8 +133,8 @@ class Stepper:
         arguments = (q, v, tau, h[..., None], *self.parameters, self.like)
         with np.errstate(all="ignore"):
             x = self.function.run([x.astype(dtype, copy=False) for x in arguments])
-        if not h.ndim and self.fast_call is no_fast_path:
-            self.fast_call = self.function.scalar_call()
+        if h.ndim == 0 and x.ndim == 1 and self.fast_call is no_fast_path:
+            self.fast_call = self.function.scalar_call(no_fast_path)
         if not h.ndim:
             self.dt, self.h = float(h), h.reshape(1).copy()
         return x[..., : self.nq], x[..., self.nq :]

@@ -81,7 +81,7 @@ def pays_to_compile(plant: Plant, steps: int, count: int, tau: Torque = None) ->
         if is_closed
         else plant.robot.unbound_function("forward_dynamics")
     )
-    dynamics.prepare()
+    dynamics.prepare(single=count == 1)
     has_loops = not is_closed and len(plant.robot.joints) > UNROLL_LIMIT
     cost = LOOP_COMPILE_STEPS if has_loops else (1.0 if is_closed else 0.5) * dynamics.count.flops
     cost += 0.5 * tau.rule.code.count.flops if isinstance(tau, TracedLaw) else 0.0

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from psiphi.backends.cpu.cpu_target import HOST
 from psiphi.backends.cpu.gufunc import gufunc
 from psiphi.backends.cpu.gufunc_kernel import Kernel, gufunc_module
 from psiphi.backends.cpu.loop_kernel import loop_kernel
@@ -79,12 +80,8 @@ def loop_of(
     registers: int = 0,
 ) -> jit.Address:
     """The address of the kernel's loop."""
-    library = jit.load_object(
-        jit.compile_ir(
-            gufunc_module(kernel, "loop", FP[char], sorted({1, lanes}), streams, registers)
-        ),
-        ["loop", "tables"],
-    )
+    text = gufunc_module(kernel, "loop", FP[char], sorted({1, lanes}), streams, registers)
+    library, _ = HOST.load(HOST.build(text, {}))
     address = library.address("loop")
     if tables is not None:
         address.tables = tables  # type: ignore[attr-defined]  # kept alive with the code

@@ -134,6 +134,19 @@ def test_the_oldest_entries_go_first(home, monkeypatch):
     assert kernel_cache.info()["entries"] == 3
 
 
+def test_the_limit_holds_without_a_list_of_all_entries_at_every_store(home, monkeypatch):
+    monkeypatch.setenv("PSIPHI_CACHE_MB", "0.4")
+    lists, entries = [], kernel_cache._entries
+    monkeypatch.setattr(kernel_cache, "_entries", lambda f: lists.append(f) or entries(f))
+    for i in range(60):
+        kernel_cache.store(kernel_cache.key(str(i)), bytes(2_000))
+        assert sum(size for _, size, _ in entries(home)) <= 400_000
+    assert len(lists) < 10
+    for i in range(60):
+        kernel_cache.store(kernel_cache.key("large", str(i)), PAYLOAD)
+        assert sum(size for _, size, _ in entries(home)) <= 400_000
+
+
 def test_a_wrong_limit_is_announced(home, monkeypatch):
     monkeypatch.setenv("PSIPHI_CACHE_MB", "lots")
     info, messages = caught(kernel_cache.info)

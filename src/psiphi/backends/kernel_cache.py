@@ -53,6 +53,7 @@ _OPEN_FLAGS = (
 K = TypeVar("K")
 V = TypeVar("V")
 _warned: set[object] = set()
+_space: dict[Path, tuple[int, int]] = {}  # (limit, bytes to write before entries are listed again)
 
 
 class CacheWarning(UserWarning):
@@ -129,7 +130,7 @@ def store(key: str, data: bytes) -> None:
     try:
         if folder is not None:
             _write(folder / name, _header(data, key, _secret(folder)) + data)
-            _evict(folder, limit)
+            _evict(folder, limit, len(data) + _HEADER_SIZE)
     except OSError as error:
         _warn(folder, _BYPASSED.format(error.strerror))
 
@@ -313,12 +314,22 @@ def _entries(folder: Path | None) -> list[tuple[float, int, Path]]:
     return sorted(found)
 
 
-def _evict(folder: Path, limit: int) -> None:
+def _evict(folder: Path, limit: int, written: int) -> None:
+    """Delete the oldest entries beyond the limit.
+
+    The entries are listed again only after this process has written a quarter of the space that was
+    left when it listed them last (other processes write, too).
+    """
+    before, space = _space.get(folder, (limit, 0))
+    if before == limit and written <= space:
+        _space[folder] = limit, space - written
+        return
     total = 0
     for _, size, path in reversed(_entries(folder)):
         total += size
         if total > limit:
             _remove(path)
+    _space[folder] = limit, max(0, limit - total) // 4
 
 
 def _warn(subject: object, text: str) -> None:

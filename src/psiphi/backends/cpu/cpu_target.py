@@ -11,7 +11,7 @@ from psiphi.backends.cpu.loop_kernel import loop_kernel
 from psiphi.backends.cpu.rollout_kernel import rollout_module, single_step_kernel, staged_kernel
 from psiphi.backends.cpu.straight_kernel import straight_kernel
 from psiphi.backends.kernel_cache import in_memory
-from psiphi.backends.llvm import jit
+from psiphi.backends.llvm import jit, shared_functions
 from psiphi.compiler.ir.loop_nodes import Rollout, SingleStep
 from psiphi.compiler.sweeps.link_loops import LinkLoops
 from psiphi.compiler.sweeps.stage_loops import StagedCode
@@ -77,14 +77,22 @@ class CpuTarget:
         return [char, *self.widths(char), has_fma(), *jit.host()]
 
     def build(self, text: str, facts: dict[str, int]) -> bytes:
+        """The object code of the kernel after that of the functions that it shares with others."""
         names = [name for name in EXPORTS if f"@{name} = " in text or f"@{name}(" in text]
-        head = json.dumps([names, facts]).encode()
-        return len(head).to_bytes(4, "little") + head + jit.compile_ir(text)
+        text, shared = shared_functions.split(text)
+        codes = [shared_functions.compiled(module.text) for module in shared]
+        sizes = [[module.names, len(code)] for module, code in zip(shared, codes, strict=True)]
+        head = json.dumps([names, facts, sizes]).encode()
+        return b"".join([len(head).to_bytes(4, "little"), head, *codes, jit.compile_ir(text)])
 
     def load(self, built: bytes) -> tuple[jit.Library, dict[str, int]]:
-        size = int.from_bytes(built[:4], "little")
-        names, facts = json.loads(built[4 : 4 + size])
-        return jit.load_object(built[4 + size :], names), facts
+        start = 4 + int.from_bytes(built[:4], "little")
+        names, facts, sizes = json.loads(built[4:start])
+        shared: dict[str, int] = {}
+        for functions, size in sizes:
+            shared |= shared_functions.loaded(built[start : start + size], functions)
+            start += size
+        return jit.load_object(built[start:], names, shared), facts
 
 
 @lru_cache(maxsize=4)

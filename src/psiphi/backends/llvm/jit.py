@@ -17,6 +17,7 @@ import os
 import re
 import sys
 import threading
+from collections.abc import Mapping
 from contextlib import nullcontext
 from functools import lru_cache
 from types import ModuleType
@@ -134,20 +135,25 @@ def compile_ir(text: str, opt: int | None = None, passes: bool = False) -> bytes
             context.close()
 
 
-def load_object(obj: bytes, names: list[str]) -> Library:
-    """Object code from `compile_ir` -> a library whose `names` can be called."""
+def load_object(
+    obj: bytes, names: list[str], imports: Mapping[str, int] | None = None, keep: bool = False
+) -> Library:
+    """Object code from `compile_ir` -> a library whose `names` can be called.
+
+    `imports`: addresses of functions that the code calls, in libraries that the caller keeps;
+    `keep`: the library is never unloaded.
+    """
     binding = bindings()
     with LOCK:
         builder = binding.JITLibraryBuilder().add_object_img(obj).add_current_process()
-        for name, address in _missing_externals().items():
+        for name, address in (_missing_externals() | dict(imports or {})).items():
             builder.import_symbol(name, address)
         for name in names:
             builder.export_symbol(name)
         serial = next(_serial)
+        linker = _linker_of_kept() if keep else _linker(serial // LIBRARIES_PER_LINKER)
         try:
-            return Library(
-                builder.link(_linker(serial // LIBRARIES_PER_LINKER), f"psiphi{serial}"), names
-            )
+            return Library(builder.link(linker, f"psiphi{serial}"), names)
         except RuntimeError as error:
             cause = f"LLVM cannot load {len(obj)} bytes of object code: {str(error).strip()}"
             raise Error(
@@ -182,6 +188,16 @@ def _linker(_band: int) -> Any:
     A linker keeps 10 kB of each library that is unloaded. With a new linker for every 32
     libraries this memory is freed when the last library of a linker is unloaded.
     """
+    return _new_linker()
+
+
+@lru_cache(maxsize=1)
+def _linker_of_kept() -> Any:
+    """The linker of libraries that are never unloaded, which would keep those of a band."""
+    return _new_linker()
+
+
+def _new_linker() -> Any:
     return bindings().create_lljit_compiler(
         _machine(2), use_jit_link=sys.platform != "win32", suppress_errors=True
     )

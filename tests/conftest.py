@@ -47,13 +47,15 @@ def _is_worker(config: pytest.Config) -> bool:
 
 def pytest_configure(config: pytest.Config) -> None:
     """One empty cache a run, readable by its owner only; the workers of pytest-xdist inherit it and
-    share kernels. What one pass of the compiler hands to the next is checked.
+    share kernels. What one pass of the compiler hands to the next is checked. The collection of
+    tests leaves no garbage to look for.
 
     Bytecode of psiphi and of its tests is kept, so that the processes that tests start do not
     compile the sources, each 0.4 s, again."""
     passes.VERIFY_PASSES = True
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+    gc.disable()
     if os.environ.get(
         "PSIPHI_TESTS_AVX2"
     ):  # a machine without AVX-512, whatever this one is: four doubles a register
@@ -69,6 +71,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE, 20, 20)
+    gc.enable()
 
 
 def avx2_host() -> None:

@@ -1,6 +1,8 @@
 """Exact operation counts: formulas of general arms against the literature, and golden numbers of
 the bundled ones."""
 
+from functools import cache
+
 import pytest
 
 import psiphi as pp
@@ -43,6 +45,7 @@ GOLDEN = {
 }
 
 
+@cache
 def flops(function: str, n: int, seed: int) -> int:
     return robots.chain(n, seed=seed).flops(function)
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import TypedDict
 
 from psiphi.compiler.ir.segments import SEPARATE, Segment, Store, fused_products
-from psiphi.compiler.tape.ops import Op
+from psiphi.compiler.tape.ops import ADD, CONST, DIV, LESS, MUL, NEG, SIN, SQRT, SUB, Op
 
-INSTRUCTION = {Op.ADD: "fadd", Op.SUB: "fsub", Op.MUL: "fmul", Op.DIV: "fdiv"}
+INSTRUCTION = {ADD: "fadd", SUB: "fsub", MUL: "fmul", DIV: "fdiv"}
 
 
 @dataclass(frozen=True)
@@ -29,25 +30,25 @@ class Width:
         0  # numbers kept in registers at a time (`register_spills.py`); 0: LLVM decides
     )
 
-    @property
+    @cached_property
     def type(self) -> str:
         return f"<{self.lanes} x {self.fp}>" if self.lanes > 1 else self.fp
 
-    @property
+    @cached_property
     def suffix(self) -> str:
         """The type as it appears in names of intrinsics."""
         scalar = "f64" if self.fp == "double" else "f32"
         return f"v{self.lanes}{scalar}" if self.lanes > 1 else scalar
 
-    @property
+    @cached_property
     def scalar_bytes(self) -> int:
         return 8 if self.fp == "double" else 4
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         return self.lanes * self.scalar_bytes
 
-    @property
+    @cached_property
     def integer(self) -> str:
         bits = f"i{8 * self.scalar_bytes}"
         return f"<{self.lanes} x {bits}>" if self.lanes > 1 else bits
@@ -185,7 +186,7 @@ class Emitter:
         if node in self.names:
             return self.names[node]
         op, a, _ = self.tape.nodes[node]
-        if op is Op.CONST:
+        if op is CONST:
             return self.width.constant(a)
         base, offset = self.segment.loads[node]
         self.names[node] = (
@@ -249,16 +250,16 @@ class Emitter:
     def _emit(self, node: int) -> str:
         op, a, b = self.tape.nodes[node]
         T = self.width.type
-        if op in (Op.ADD, Op.SUB) and (a in self.fused or b in self.fused):
+        if op in (ADD, SUB) and (a in self.fused or b in self.fused):
             return self._emit_fma(op, a, b)
         if op in INSTRUCTION:
             x, y, name = self.value(a), self.value(b), self.new_register()
             self.lines.append(f"{name} = {INSTRUCTION[op]} {T} {x}, {y}")
-        elif op is Op.NEG:
+        elif op is NEG:
             name = self._negate(self.value(a))
-        elif op is Op.LESS:
+        elif op is LESS:
             name = self._compare(self.value(a), self.value(b))
-        elif op is Op.SQRT:
+        elif op is SQRT:
             x, name = self.value(a), self.new_register()
             self.lines.append(f"{name} = call {T} @llvm.sqrt.{self.width.suffix}({T} {x})")
         else:
@@ -270,12 +271,12 @@ class Emitter:
         if b in self.fused:
             _, x, y = self.tape.nodes[b]
             left, right, addend = self.value(x), self.value(y), self.value(a)
-            if op is Op.SUB:
+            if op is SUB:
                 left = self._negate(left)
         else:
             _, x, y = self.tape.nodes[a]
             left, right, addend = self.value(x), self.value(y), self.value(b)
-            if op is Op.SUB:
+            if op is SUB:
                 addend = self._negate(addend)
         T, name = self.width.type, self.new_register()
         arguments = f"{T} {left}, {T} {right}, {T} {addend}"
@@ -307,7 +308,7 @@ class Emitter:
             )
         name = self.new_register()
         self.lines.append(
-            f"{name} = extractvalue {pair} {self.pairs[angle]}, {0 if op is Op.SIN else 1}"
+            f"{name} = extractvalue {pair} {self.pairs[angle]}, {0 if op is SIN else 1}"
         )
         return name
 

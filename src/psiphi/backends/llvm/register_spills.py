@@ -17,7 +17,7 @@ from typing import Unpack
 
 from psiphi.backends.llvm.llvm_emitter import Emitter, EmitterOptions, Width, internal_function
 from psiphi.compiler.ir.segments import SEPARATE, Segment, Store
-from psiphi.compiler.tape.ops import Op
+from psiphi.compiler.tape.ops import CONST
 from psiphi.compiler.tape.tape import operands
 
 SPILL_BASE = "park"  # the pointer to the spill slots of a thread
@@ -84,10 +84,12 @@ class SpillEmitter(Emitter):
 
     def _operands(self, node: int) -> list[int]:
         """The nodes that the instruction of a node reads, through fused products; no constants."""
-        read: list[int] = []
-        for operand in operands(self.tape, node):
-            read += operands(self.tape, operand) if operand in self.fused else [operand]
-        return list(dict.fromkeys(x for x in read if self.tape.nodes[x][0] is not Op.CONST))
+        tape, read = self.tape, []
+        for operand in operands(tape, node):
+            for x in operands(tape, operand) if operand in self.fused else (operand,):
+                if tape.nodes[x][0] is not CONST and x not in read:
+                    read.append(x)
+        return read
 
     def _keep_or_drop(self, node: int) -> None:
         """Keep a node that has readers left in a register; free the register or slot of others."""

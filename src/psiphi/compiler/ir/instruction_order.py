@@ -9,13 +9,14 @@ The order does not change the results, to the last bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import Tape, operands
 
+Reads = Mapping[int, Sequence[int]]  # {node: the nodes that it reads}
 RUN = 200  # nodes within which a value is likely to stay in a register
 
 # orders in which the results are computed, as sort keys of (output, row, column)
@@ -35,6 +36,7 @@ def choose_order(straight: StraightCode, body: list[int], more: Iterable[int] = 
     `more` are nodes that are needed besides the results.
     """
     tape, inside = straight.tape, set(body)
+    reads = {node: [x for x in operands(tape, node) if x in inside] for node in body}
     shapes = [arg.shape for arg in straight.program.outputs]
     results = [
         ((number, *divmod(index, shapes[number][-1] if shapes[number] else 1)), node)
@@ -44,15 +46,13 @@ def choose_order(straight: StraightCode, body: list[int], more: Iterable[int] = 
     # traced before all sweeps, but read by them body by body
     early = _parameter_nodes(straight, body)
     if early:
-        late = list(
-            _demand_order(tape, [*(node for node in body if node not in early), *body], inside)
-        )
-        body = min(body, late, key=lambda order: _distant_read_count(tape, order))
+        late = _demand_order([*(node for node in body if node not in early), *body], reads)
+        body = min(body, late, key=lambda order: len(_distant_reads(reads, order)))
     orders = [body]
     for key in ORDERS:
         roots = [node for _, node in sorted(results, key=lambda result: key(result[0]))]
-        orders.append(list(_demand_order(tape, [*roots, *more], inside)))
-    return min(orders, key=lambda order: long_lived_count(tape, order))
+        orders.append(_demand_order([*roots, *more], reads))
+    return min(orders, key=lambda order: len({x for x, _ in _distant_reads(reads, order)}))
 
 
 def _parameter_nodes(straight: StraightCode, body: list[int]) -> set[int]:
@@ -72,39 +72,36 @@ def _parameter_nodes(straight: StraightCode, body: list[int]) -> set[int]:
     return found
 
 
-def _demand_order(tape: Tape, roots: Iterable[int], inside: set[int]) -> Iterator[int]:
+def _demand_order(roots: Iterable[int], reads: Reads) -> list[int]:
     """The nodes after their operands, each as late as the first root that needs it."""
     done: set[int] = set()
+    order: list[int] = []
     for root in roots:
-        path = [(root, iter(operands(tape, root)))] if root in inside and root not in done else []
+        path = [root] if root in reads and root not in done else []
         while path:
-            node, rest = path[-1]
-            lower = next((x for x in rest if x in inside and x not in done), None)
-            if lower is not None:
-                path.append((lower, iter(operands(tape, lower))))
-                continue
-            path.pop()
-            if node not in done:
-                done.add(node)
-                yield node
+            node = path[-1]
+            for x in reads[node]:
+                if x not in done:
+                    path.append(x)
+                    break
+            else:
+                done.add(path.pop())
+                order.append(node)
+    return order
 
 
 def long_lived_count(tape: Tape, order: list[int]) -> int:
     """The number of values that a later run of nodes reads."""
-    return len({x for x, _ in _distant_reads(tape, order)})
+    reads = {node: operands(tape, node) for node in order}
+    return len({x for x, _ in _distant_reads(reads, order)})
 
 
-def _distant_read_count(tape: Tape, order: list[int]) -> int:
-    """How often a run of nodes reads a value of an earlier run."""
-    return len(_distant_reads(tape, order))
-
-
-def _distant_reads(tape: Tape, order: list[int]) -> set[tuple[int, int]]:
+def _distant_reads(reads: Reads, order: list[int]) -> set[tuple[int, int]]:
     """(value, run) if the run of nodes reads a value of an earlier run."""
     run = {node: i // RUN for i, node in enumerate(order)}
-    return {
-        (x, run[node])
-        for node in order
-        for x in operands(tape, node)
-        if run.get(x, run[node]) != run[node]
-    }
+    found: set[tuple[int, int]] = set()
+    for node, own in run.items():
+        for x in reads[node]:
+            if run.get(x, own) != own:
+                found.add((x, own))
+    return found

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from heapq import heappop, heappush
 
-from psiphi.compiler.tape.ops import Op
+from psiphi.compiler.tape.ops import ADD, DIV, MUL, SQRT, SUB
 from psiphi.compiler.tape.tape import Tape, operands
 
 WINDOW = 40  # nodes
 ISSUE_WIDTH = 1  # instructions per cycle
-CYCLES = {Op.ADD: 3, Op.SUB: 3, Op.MUL: 3, Op.DIV: 14, Op.SQRT: 20}  # latency of an instruction
+CYCLES = {ADD: 3, SUB: 3, MUL: 3, DIV: 14, SQRT: 20}  # latency of an instruction
 FMA_CYCLES = 4  # latency of a sum with a fused product
 
 
@@ -38,7 +38,7 @@ def hide_latency(tape: Tape, body: list[int], fused: Mapping[int, int]) -> list[
     }
     path: dict[int, int] = {}  # cycles from the issue of a node to the last result that needs it
     for node in reversed(order):
-        path[node] = cycles[node] + max((path[reader] for reader in readers[node]), default=0)
+        path[node] = cycles[node] + max([path[reader] for reader in readers[node]], default=0)
     out: list[int] = []
     for node in _issue_order(order, place, reads, readers, cycles, path):
         out += [fused[node], node] if node in fused else [node]
@@ -83,7 +83,7 @@ def _issue_order(
             for reader in readers[node]:
                 missing[reader] -= 1
                 if not missing[reader]:
-                    available = max(done[read] for read in reads[reader])
+                    available = max([done[read] for read in reads[reader]])
                     heappush(pending, (available, place[reader], reader))
         while first < len(order) and order[first] in done:
             first += 1

@@ -17,7 +17,7 @@ from psiphi.compiler.ir.instruction_order import choose_order
 from psiphi.compiler.ir.latency_order import hide_latency
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.compiler.sweeps.tree_loop import StraightCode
-from psiphi.compiler.tape.ops import Op
+from psiphi.compiler.tape.ops import ADD, CONST, COS, LEAF, MUL, SIN, SUB
 from psiphi.compiler.tape.tape import Tape, operands
 
 Places = dict[int, tuple[str, int]]  # {node: (base, offset)}
@@ -120,7 +120,7 @@ def split_segments(
     layout = FrameLayout.of(program.inputs, () if shared else program.outputs)
     live = tape.live(node for *_, node in straight.stores)
     leaves = (
-        (i, int(tape.nodes[i][1]), tape.nodes[i][2]) for i in live if tape.nodes[i][0] is Op.LEAF
+        (i, int(tape.nodes[i][1]), tape.nodes[i][2]) for i in live if tape.nodes[i][0] is LEAF
     )
     place = {
         i: (SEPARATE, b) if a == separate else ("frame", layout.inputs[a] + b) for i, a, b in leaves
@@ -155,13 +155,13 @@ def split_segments(
             if a not in loads:
                 outputs.setdefault(a, []).append(cell)
         loads |= {
-            i: ("frame", cells[tape.nodes[i][1]] + (1 if tape.nodes[i][0] is Op.SIN else 2))
+            i: ("frame", cells[tape.nodes[i][1]] + (1 if tape.nodes[i][0] is SIN else 2))
             for i in later
         }
         loops.append((len(cells), free, copies))
         free += 3 * len(cells)
     body = [
-        i for i in tape.live(outputs, loads) if i not in loads and tape.nodes[i][0] is not Op.CONST
+        i for i in tape.live(outputs, loads) if i not in loads and tape.nodes[i][0] is not CONST
     ]
     body = choose_order(straight, body, [a for a in outputs if a not in loads])
     body = hide_latency(tape, body, fused_products(tape, body, outputs))
@@ -196,12 +196,14 @@ def _shared_slots(
 
 def _trig_levels(tape: Tape, live: Iterable[int]) -> dict[int, int]:
     """{sine or cosine: its level}, one more than the highest level that its argument depends on."""
-    depth: dict[int, int] = {}
+    depth: dict[int, int] = {}  # of nodes that depend on a sine or cosine
     levels = {}
     for i in live:
-        depth[i] = max((depth.get(a, 0) for a in operands(tape, i)), default=0)
-        if tape.nodes[i][0] in (Op.SIN, Op.COS):
-            depth[i] = levels[i] = depth[i] + 1
+        level = max([depth.get(a, 0) for a in operands(tape, i)], default=0)
+        if tape.nodes[i][0] in (SIN, COS):
+            level = levels[i] = level + 1
+        if level:
+            depth[i] = level
     return levels
 
 
@@ -226,20 +228,20 @@ def angle_prologue(
     Angle i is stored at cell `first + 3 i` of `base`; the loop stores its sine and cosine behind
     it. No argument may depend on another sine or cosine.
     """
-    trig = {i: tape.nodes[i] for i in live if tape.nodes[i][0] in (Op.SIN, Op.COS)}
+    trig = {i: tape.nodes[i] for i in live if tape.nodes[i][0] in (SIN, COS)}
     angles = {a: first + 3 * n for n, a in enumerate(dict.fromkeys(a for _, a, _ in trig.values()))}
     return _prologue(tape, angles, base, place), place | {
-        i: (base, angles[a] + (1 if op is Op.SIN else 2)) for i, (op, a, _) in trig.items()
+        i: (base, angles[a] + (1 if op is SIN else 2)) for i, (op, a, _) in trig.items()
     }
 
 
 def _prologue(tape: Tape, angles: dict[int, int], base: str, place: Places) -> Segment:
     nodes = (
-        [i for i in tape.live(angles) if i not in place and tape.nodes[i][0] is not Op.CONST]
+        [i for i in tape.live(angles) if i not in place and tape.nodes[i][0] is not CONST]
         if angles
         else []
     )
-    if any(tape.nodes[i][0] in (Op.SIN, Op.COS) for i in nodes):
+    if any(tape.nodes[i][0] in (SIN, COS) for i in nodes):
         raise NotImplementedError("a sine or cosine of a sine or cosine")
     stores = [Store(base, cell, node) for node, cell in angles.items()]
     return Segment("angles", tape, nodes, stores, place)
@@ -315,12 +317,12 @@ def fused_products(tape: Tape, nodes: list[int], stored: Iterable[int]) -> dict[
 
     Such a product has no other reader, and is not stored.
     """
-    uses = Counter(chain(stored, (o for n in nodes for o in operands(tape, n))))
-    products = {n for n in nodes if tape.nodes[n][0] is Op.MUL and uses[n] == 1}
+    uses = Counter(chain(stored, chain.from_iterable(operands(tape, n) for n in nodes)))
+    products = {n for n in nodes if tape.nodes[n][0] is MUL and uses[n] == 1}
     fused = {}
     for n in nodes:
         op, a, b = tape.nodes[n]
-        if op in (Op.ADD, Op.SUB) and (a in products or b in products):
+        if op in (ADD, SUB) and (a in products or b in products):
             fused[n] = b if b in products else a
     return fused
 

@@ -20,7 +20,23 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.array_types import AnyScalar
-from psiphi.compiler.tape.ops import BINARY, COLUMN, Op
+from psiphi.compiler.tape.ops import (
+    ADD,
+    BINARY,
+    COLUMN,
+    CONST,
+    COS,
+    DIV,
+    LEAF,
+    LESS,
+    MUL,
+    NEG,
+    SIN,
+    SQRT,
+    SUB,
+    UNARY,
+    Op,
+)
 
 
 @dataclass(frozen=True)
@@ -91,32 +107,30 @@ class Tape:
 
     def leaf(self, space: str, index: int) -> Scalar:
         """An input: a coordinate, a parameter, or a value that another step stored."""
-        return Scalar(self, self.node(Op.LEAF, space, index), False)
+        return Scalar(self, self.node(LEAF, space, index), False)
 
     def operand(self, value: AnyScalar) -> int:
         """The node of `value`, a Scalar or a number; a negative sign becomes a NEG node."""
         if isinstance(value, Scalar):
-            return self.node(Op.NEG, value.index) if value.negative else value.index
-        return self.node(Op.CONST, float(value))  # type: ignore[arg-type]
+            return self.node(NEG, value.index) if value.negative else value.index
+        return self.node(CONST, float(value))  # type: ignore[arg-type]
 
     def live(self, outputs: Iterable[int], known: Container[int] = ()) -> list[int]:
         """The nodes that the outputs depend on, in order; `known` nodes need no operands."""
-        needed = set(outputs)
+        needed, nodes, binary, unary = set(outputs), self.nodes, BINARY, UNARY
         for index in range(max(needed, default=-1), -1, -1):
             if index in needed and index not in known:
-                op, a, b = self.nodes[index]
-                if op in BINARY:
+                op, a, b = nodes[index]
+                if op in binary:
                     needed.add(a)
                     needed.add(b)
-                elif op > Op.DIV:
+                elif op in unary:
                     needed.add(a)
         return sorted(needed)
 
     def operations(self, outputs: Iterable[int]) -> list[int]:
         """The live nodes that are neither leaves nor constants."""
-        return [
-            index for index in self.live(outputs) if self.nodes[index][0] not in (Op.LEAF, Op.CONST)
-        ]
+        return [index for index in self.live(outputs) if self.nodes[index][0] not in (LEAF, CONST)]
 
     def count(self, outputs: Iterable[int], known: Container[int] = ()) -> Count:
         """The operations that compute the outputs from the leaves and the `known` nodes."""
@@ -145,18 +159,13 @@ class Scalar:
             if _is_elementwise(other):
                 return NotImplemented
             return self if other == 0 else self._plus_constant(float(other))
-        if self.negative == other.negative:
-            a, b = self.index, other.index
-            return Scalar(
-                self.tape, self.tape.node(Op.ADD, *((a, b) if a <= b else (b, a))), self.negative
-            )
-        if self.index == other.index:
-            return 0.0
-        return _difference(self.tape, self.index, other.index, self.negative)
+        return self._plus_node(other.index, other.negative)
 
     __radd__ = __add__
 
     def __sub__(self, other):
+        if isinstance(other, Scalar):
+            return self._plus_node(other.index, not other.negative)
         return self + (-other)
 
     def __rsub__(self, other):
@@ -165,12 +174,9 @@ class Scalar:
     def __mul__(self, other):
         if not isinstance(other, Scalar):
             return NotImplemented if _is_elementwise(other) else self._times_constant(float(other))
-        a, b = self.index, other.index
-        return Scalar(
-            self.tape,
-            self.tape.node(Op.MUL, *((a, b) if a <= b else (b, a))),
-            self.negative != other.negative,
-        )
+        a, b, tape = self.index, other.index, self.tape
+        node = tape.node(MUL, a, b) if a <= b else tape.node(MUL, b, a)
+        return Scalar(tape, node, self.negative != other.negative)
 
     __rmul__ = __mul__
 
@@ -179,7 +185,7 @@ class Scalar:
             return NotImplemented if _is_elementwise(other) else self * (1.0 / other)
         return Scalar(
             self.tape,
-            self.tape.node(Op.DIV, self.index, other.index),
+            self.tape.node(DIV, self.index, other.index),
             self.negative != other.negative,
         )
 
@@ -188,9 +194,9 @@ class Scalar:
             return NotImplemented
         if other == 0:
             return 0.0
-        numerator = self.tape.node(Op.CONST, abs(float(other)))
+        numerator = self.tape.node(CONST, abs(float(other)))
         return Scalar(
-            self.tape, self.tape.node(Op.DIV, numerator, self.index), self.negative != (other < 0)
+            self.tape, self.tape.node(DIV, numerator, self.index), self.negative != (other < 0)
         )
 
     def __pow__(self, exponent: float):
@@ -224,23 +230,23 @@ class Scalar:
         raise TypeError("a branch depends on a number whose value is known only when the code runs")
 
     def sin(self) -> Scalar:
-        return Scalar(self.tape, self.tape.node(Op.SIN, self.index), self.negative)
+        return Scalar(self.tape, self.tape.node(SIN, self.index), self.negative)
 
     def cos(self) -> Scalar:
-        return Scalar(self.tape, self.tape.node(Op.COS, self.index), False)
+        return Scalar(self.tape, self.tape.node(COS, self.index), False)
 
     def conjugate(self) -> Scalar:
         """The number itself: it is real. NumPy's `norm` calls this."""
         return self
 
     def sqrt(self) -> Scalar:
-        return Scalar(self.tape, self.tape.node(Op.SQRT, self.tape.operand(self)), False)
+        return Scalar(self.tape, self.tape.node(SQRT, self.tape.operand(self)), False)
 
     def less(self, other: AnyScalar) -> Scalar:
         """1 if this is below `other`, else 0."""
         return Scalar(
             self.tape,
-            self.tape.node(Op.LESS, self.tape.operand(self), self.tape.operand(other)),
+            self.tape.node(LESS, self.tape.operand(self), self.tape.operand(other)),
             False,
         )
 
@@ -248,12 +254,19 @@ class Scalar:
         """1 if this is above `other`, else 0."""
         return Scalar(
             self.tape,
-            self.tape.node(Op.LESS, self.tape.operand(other), self.tape.operand(self)),
+            self.tape.node(LESS, self.tape.operand(other), self.tape.operand(self)),
             False,
         )
 
+    def _plus_node(self, b: int, negative: bool):
+        """This plus node b, which is subtracted if `negative`."""
+        a, tape = self.index, self.tape
+        if self.negative == negative:
+            return Scalar(tape, tape.node(ADD, a, b) if a <= b else tape.node(ADD, b, a), negative)
+        return 0.0 if a == b else _difference(tape, a, b, self.negative)
+
     def _plus_constant(self, constant: float):
-        node = self.tape.node(Op.CONST, abs(constant))
+        node = self.tape.node(CONST, abs(constant))
         return self + Scalar(self.tape, node, constant < 0)
 
     def _times_constant(self, constant: float):
@@ -262,9 +275,9 @@ class Scalar:
         negative = self.negative != (constant < 0)
         if abs(constant) == 1:
             return Scalar(self.tape, self.index, negative)
-        node = self.tape.node(Op.CONST, abs(constant))
+        node = self.tape.node(CONST, abs(constant))
         a, b = (self.index, node) if self.index <= node else (node, self.index)
-        return Scalar(self.tape, self.tape.node(Op.MUL, a, b), negative)
+        return Scalar(self.tape, self.tape.node(MUL, a, b), negative)
 
     def __repr__(self) -> str:
         return f"{'-' if self.negative else ''}x{self.index}"
@@ -273,6 +286,8 @@ class Scalar:
 def _is_elementwise(other: object) -> bool:
     """Whether `other` defines the operation itself, part by part: an array, or a dual number
     (`model/spatial/dual_numbers.py`)."""
+    if type(other) is float:  # nearly always
+        return False
     return bool(getattr(other, "shape", ())) or hasattr(other, "rate")
 
 
@@ -280,10 +295,10 @@ def _difference(tape: Tape, a: int, b: int, negative: bool) -> Scalar:
     """a - b, or b - a if negative; both directions share one node."""
     if negative:
         a, b = b, a
-    reverse = tape.find(Op.SUB, b, a)
+    reverse = tape.find(SUB, b, a)
     if reverse is not None:
         return Scalar(tape, reverse, True)
-    return Scalar(tape, tape.node(Op.SUB, a, b), False)
+    return Scalar(tape, tape.node(SUB, a, b), False)
 
 
 def operands(tape: Tape, node: int) -> tuple:
@@ -291,4 +306,4 @@ def operands(tape: Tape, node: int) -> tuple:
     op, a, b = tape.nodes[node]
     if op in BINARY:
         return a, b
-    return () if op in (Op.LEAF, Op.CONST) else (a,)
+    return (a,) if op in UNARY else ()

@@ -94,18 +94,18 @@ def chromium(width: int = 1100, height: int = 680) -> Iterator[Any]:
 
 
 def pull(
-    opened: Any, path: Path, seconds: float, picture: Path | None = None
+    opened: Any, path: Path, seconds: float, picture: Path | None = None, steps: int = 500
 ) -> tuple[float, float, float, float, str]:
     """Microseconds per step, their share of real time, the share of real time that was reached, the
-    largest motion of a joint, messages."""
+    largest motion of a joint, messages. `steps` are timed, eight times."""
     opened.complaints.clear()
     opened.goto("about:blank")
     opened.goto(f"{path.as_uri()}#paused")
     opened.wait_for_function("window.psiphi && psiphi.drawn !== null")
-    step, h = opened.evaluate(TIME, ["hold", 500]), opened.evaluate("psiphi.scene.live.h")
+    step, h = opened.evaluate(TIME, ["hold", steps]), opened.evaluate("psiphi.scene.live.h")
     words = []
     if opened.evaluate("psiphi.scene.live.ground !== null"):
-        words.append(f"{opened.evaluate(TIME, ['fall', 1000]):.1f} us while it falls")
+        words.append(f"{opened.evaluate(TIME, ['fall', 2 * steps]):.1f} us while it falls")
         opened.evaluate("document.querySelector('#modes input[value=hold]').click()")
     opened.evaluate("psiphi.restart()")
     opened.wait_for_timeout(300)

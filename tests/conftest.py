@@ -23,7 +23,8 @@ settings.register_profile("nightly", max_examples=2000, **_COMMON)
 settings.load_profile(os.environ.get("PSIPHI_HYPOTHESIS", "ci"))
 
 
-CODE = {"backends", "functions", "oracles"}  # folders whose tests run code as users get it
+# folders and files whose tests run code as users get it (the bits are the same: `test_jit.py`)
+CODE = {"backends", "functions", "test_example_robots.py"}
 OWN_COMPILER = {"llvm", "hostile"}  # folders whose tests are about the compiler or the file system
 GARBAGE = 20_000  # new objects after which the garbage collector looks at them
 compile_ir = jit.compile_ir

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import doctest
+import os
 import re
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -41,3 +44,19 @@ def broken_links(page: Path) -> list[str]:
         for link in LINK.findall(page.read_text(encoding="utf-8"))
         if not (page.parent / link).exists()
     ]
+
+
+def made_once(name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that one worker makes for all workers of a run; the others wait for it."""
+    folder = Path(os.environ["PSIPHI_TESTS_OBJECTS"], name)
+    with open(folder.with_suffix(".lock"), "w") as lock:
+        with suppress(ImportError):  # elsewhere than on POSIX, two may make it
+            import fcntl
+
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            part = folder.with_suffix(f".{os.getpid()}")
+            part.mkdir()
+            make(part)
+            part.rename(folder)
+    return folder

@@ -21,7 +21,7 @@ from tests.apps.viewer.browser import SPOT
 from tests.apps.viewer.browser import page as browser
 from tests.apps.viewer.contrast import pale
 from tests.children import python
-from tests.pages import ROOT, blocks
+from tests.pages import ROOT, blocks, made_once
 
 DOCS = ROOT / "docs"
 REFERENCE = [DOCS / "reference.md", *sorted((DOCS / "reference").glob("*.md"))]
@@ -45,10 +45,14 @@ def program(path: str):
 @pytest.fixture(scope="module")
 def made() -> dict[str, str]:
     """The pages made in a process of its own, whose tables no other test has changed."""
-    code = "import json, docs; print(json.dumps(docs.pages()))"
-    done = python("-c", code, PYTHONPATH=str(ROOT / "tools"))
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+
+    def make(folder: Path) -> None:
+        code = "import json, docs; print(json.dumps(docs.pages()))"
+        done = python("-c", code, PYTHONPATH=str(ROOT / "tools"))
+        assert done.returncode == 0, done.stderr
+        (folder / "pages.json").write_text(done.stdout, encoding="utf-8")
+
+    return json.loads((made_once("pages", make) / "pages.json").read_text(encoding="utf-8"))
 
 
 def same(a: str, b: str) -> bool:
@@ -87,22 +91,16 @@ def test_every_page_is_in_the_menu():
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
+def site():
     pytest.importorskip("mkdocs")
-    folder = tmp_path_factory.mktemp("site")
-    command = [
-        sys.executable,
-        "-m",
-        "mkdocs",
-        "build",
-        "--strict",
-        "--quiet",
-        "--site-dir",
-        str(folder),
-    ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder
+
+    def make(folder: Path) -> None:
+        words = ("build", "--strict", "--quiet", "--site-dir", str(folder))
+        command = [sys.executable, "-m", "mkdocs", *words]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    return made_once("site", make)
 
 
 def test_the_site_builds(site):
@@ -284,9 +282,9 @@ def test_every_live_page_is_pulled_in_real_time(site):
     pull = program("benchmarks/pulled_pages.py").pull
     with browser(420, 300) as opened:
         for path in sorted((site / "live").glob("*.html")):
-            _, share, _, moved, _ = pull(opened, path, seconds=0.1)
+            _, share, _, moved, _ = pull(opened, path, seconds=0.1, steps=60)
             if moved <= 1e-4:  # a busy machine drew few pictures in so short a time
-                _, share, _, moved, _ = pull(opened, path, seconds=3.0)
+                _, share, _, moved, _ = pull(opened, path, seconds=3.0, steps=60)
             assert share < 0.5 and moved > 1e-4 and not opened.complaints, (
                 path.stem,
                 share,

@@ -4,6 +4,7 @@ all."""
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import shutil
 import signal
@@ -145,6 +146,32 @@ def test_the_limit_holds_without_a_list_of_all_entries_at_every_store(home, monk
     for i in range(60):
         kernel_cache.store(kernel_cache.key("large", str(i)), PAYLOAD)
         assert sum(size for _, size, _ in entries(home)) <= 400_000
+
+
+def test_the_garbage_collector_pauses_while_code_is_made(home):
+    seen = []
+
+    def build() -> bytes:
+        seen.append(gc.isenabled())
+        if len(seen) == 2:
+            raise MemoryError
+        kernel_cache.fetch_or_build(kernel_cache.key("inner"), lambda: b"inner")
+        seen.append(gc.isenabled())
+        return b"outer"
+
+    try:
+        gc.enable()
+        kernel_cache.fetch_or_build(kernel_cache.key("outer"), build)
+        assert gc.isenabled() and seen == [False, False]
+        seen.pop()
+        with pytest.raises(MemoryError):
+            kernel_cache.fetch_or_build(kernel_cache.key("broken"), build)
+        assert gc.isenabled()
+        gc.disable()
+        kernel_cache.fetch_or_build(kernel_cache.key("off"), lambda: b"off")
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def test_a_wrong_limit_is_announced(home, monkeypatch):

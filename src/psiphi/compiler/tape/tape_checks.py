@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from psiphi.compiler.tape.ops import BINARY, UNARY, Op
+from psiphi.compiler.tape.ops import BINARY, CONST, LEAF, UNARY
 from psiphi.compiler.tape.tape import Tape
 
 
@@ -27,9 +27,9 @@ def check_tape(
     if len(set(tape.nodes)) < len(tape.nodes):
         raise InvalidTape("a node occurs twice")
     for index, (op, a, b) in enumerate(tape.nodes):
-        if op is Op.LEAF:
+        if op is LEAF:
             good = 0 <= b < sizes.get(a, 0)
-        elif op is Op.CONST:
+        elif op is CONST:
             good = isinstance(a, float) and b is None
         elif op in BINARY:
             good = 0 <= a < index and 0 <= b < index

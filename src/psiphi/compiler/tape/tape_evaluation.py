@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.compiler.tape.ops import BINARY, Op
+from psiphi.compiler.tape.ops import BINARY, CONST, LEAF, Op
 from psiphi.compiler.tape.tape import Tape
 from psiphi.model.spatial.branch_free import less
 
@@ -42,10 +42,10 @@ def evaluate(
     value: dict[int, object] = {}
     for index in tape.live(outputs):
         op, a, b = tape.nodes[index]
-        if op is Op.LEAF:
+        if op is LEAF:
             value[index] = leaf(a, b)
         elif op in BINARY:
             value[index] = substitute(index, functions[op](value[a], value[b]))
         else:
-            value[index] = substitute(index, functions[op](a if op is Op.CONST else value[a]))
+            value[index] = substitute(index, functions[op](a if op is CONST else value[a]))
     return [value[i] for i in outputs]

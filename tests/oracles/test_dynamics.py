@@ -33,6 +33,7 @@ class Reference(Peer):
 
     def __init__(self, model: Model):
         super().__init__(model, Same())  # type: ignore[arg-type]
+        self.masses: dict[bytes, np.ndarray] = {}
 
     def _forward(self, q, v, tau, wrenches, names):
         return reference.forward_dynamics(
@@ -45,10 +46,14 @@ class Reference(Peer):
         )
 
     def _mass(self, q):
-        return reference.mass_matrix(self.model, q)
+        """Four functions ask for the same ones."""
+        key = q.tobytes()
+        if key not in self.masses:
+            self.masses[key] = reference.mass_matrix(self.model, q)
+        return self.masses[key]
 
     def _inverse_mass(self, q):
-        return np.linalg.inv(reference.mass_matrix(self.model, q))
+        return np.linalg.inv(self._mass(q))
 
     def _pose(self, q, frame):
         return tuple(reference.frame_pose(self.model, q, frame))

@@ -49,7 +49,7 @@ def broken_links(page: Path) -> list[str]:
 def made_once(name: str, make: Callable[[Path], None]) -> Path:
     """A folder that one worker makes for all workers of a run; the others wait for it."""
     folder = Path(os.environ["PSIPHI_TESTS_OBJECTS"], name)
-    with open(folder.with_suffix(".lock"), "w") as lock:
+    with open(folder.with_suffix(".lock"), "wb") as lock:
         with suppress(ImportError):  # elsewhere than on POSIX, two may make it
             import fcntl
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
+from psiphi.compiler import passes
 from psiphi.robot.mechanisms.dynamics.load_distribution import drivable_acceleration
 from psiphi.robot.mechanisms.grasp_and_connect import Contact, Loop, connect, grasp
 from psiphi_bench.closed_cells import ClosedState, elbows_up, facing_pumas
@@ -560,3 +561,18 @@ def test_bad_cells_are_refused(name):
 def test_bad_calls_are_refused(both, call, words):
     with pytest.raises(pp.Error, match=words):
         call(both.system, both.q, both.v)
+
+
+def test_a_warm_process_chooses_a_method_without_tracing(tmp_path, monkeypatch):
+    monkeypatch.setenv("PSIPHI_CACHE", str(tmp_path / "cache"))
+    cold = pp.scenes.load("four_bar").system.chosen_method()
+
+    def never(*_):
+        raise AssertionError("a tape is traced")
+
+    monkeypatch.setattr(passes, "straight_code", never)
+    warm = pp.scenes.load("four_bar").system.chosen_method()
+    assert (warm.method, warm.flops) == (cold.method, cold.flops)
+    monkeypatch.setenv("PSIPHI_CACHE", "off")
+    with pytest.raises(AssertionError, match="traced"):
+        pp.scenes.load("four_bar").system.chosen_method()

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
+from psiphi.backends import kernel_cache
 from psiphi.compiler.axes.link_axes import Tree
 from psiphi.compiler.equations import Equation, with_parameters
 from psiphi.compiler.passes import code, program
 from psiphi.compiler.sweeps.sweep_program import Argument, Program, ProgramStage
 from psiphi.compiler.tape.tape import Count
-from psiphi.functions.compiled_function import Function, QuantityRequest
+from psiphi.functions.compiled_function import CompileJob, Function, QuantityRequest
 from psiphi.model.model import Model
 from psiphi.robot.mechanisms.solve.delassus_operator import Algebra, DelassusOperator
 from psiphi.robot.mechanisms.solve.relative_motion import PLACES
@@ -79,18 +81,24 @@ class StageProgramCode:
             stages.append(ProgramStage(name, _lowered(stage, tree), places))
         return Program(self.name, *self.arguments(), (), stages=tuple(stages), can_loop=False)
 
+    @property
+    def quantity(self) -> QuantityRequest:
+        """The name of the function; the constraints are part of it, and so of its cache key."""
+        return QuantityRequest(self.name, (self.algebra.closure.key,))
+
     def compiled(self, kind: type[FunctionType] = Function) -> FunctionType:
-        """The gufunc. The constraints are part of its name, and so of its cache key."""
-        request = QuantityRequest(self.name, (self.algebra.closure.key,))
-        return kind(request, self)
+        """The gufunc."""
+        return kind(self.quantity, self)
 
     @property
     def count(self) -> Count:
         return code(self).count
 
-    @property
+    @cached_property
     def flops(self) -> int:
-        return self.count.flops
+        """In the cache, so that a warm process chooses between methods without tracing them."""
+        key = kernel_cache.key(CompileJob(self.quantity, self).key("d"), "flops")
+        return int(kernel_cache.fetch_or_build(key, lambda: str(self.count.flops).encode()))
 
 
 def _lowered(stage: StageDefinition, tree: Tree) -> Program | StageRule:

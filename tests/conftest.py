@@ -23,8 +23,8 @@ settings.register_profile("nightly", max_examples=2000, **_COMMON)
 settings.load_profile(os.environ.get("PSIPHI_HYPOTHESIS", "ci"))
 
 
-# folders and files whose tests run code as users get it (the bits are the same: `test_jit.py`)
-CODE = {"backends", "functions", "test_example_robots.py"}
+# a folder and a test that run code as users get it (the bits are the same: `test_jit.py`)
+CODE = {"backends", "test_every_function_compiled"}
 OWN_COMPILER = {"llvm", "hostile"}  # folders whose tests are about the compiler or the file system
 GARBAGE = 20_000  # new objects after which the garbage collector looks at them
 compile_ir = jit.compile_ir
@@ -96,7 +96,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests of mathematics let LLVM take its quick way, which takes a third of the time and gives
     the same bits."""
-    jit.OPT_LEVEL = 2 if CODE & set(item.path.parts) else 0
+    where = {*item.path.parts, getattr(item, "originalname", "")}
+    jit.OPT_LEVEL = 2 if CODE & where else 0
     jit.compile_ir = compile_ir if OWN_COMPILER & set(item.path.parts) else stored_object
 
 

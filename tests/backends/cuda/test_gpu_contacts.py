@@ -48,9 +48,11 @@ def biped() -> pp.Robot:
     return b.build().with_contacts({"*_foot": pp.Sphere(0.02)})
 
 
-def starts(robot: pp.Robot, count: int = 7) -> tuple[np.ndarray, np.ndarray]:
+def starts(
+    robot: pp.Robot, count: int = 7, ground: pp.Ground | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """On the ground and above it in turn, in float32; each moves another way."""
-    q = np.tile(robot.on_ground(robot.neutral()), (count, 1))
+    q = robot.on_ground(np.tile(robot.neutral(), (count, 1)), ground)
     q[:, 2] += 0.01 * (np.arange(count) % 2)
     v = np.random.default_rng(0).standard_normal((count, robot.nv))
     return q.astype("f"), v.astype("f")
@@ -60,7 +62,7 @@ def compare(
     robot: pp.Robot, ground: pp.Ground, char: str = "d", tau: Any = None, **options: Any
 ) -> Any:
     """The motion on the card beside that of the host; returns the host's."""
-    q, v = (x.astype(char) for x in starts(robot))
+    q, v = (x.astype(char) for x in starts(robot, ground=ground))
     given: dict[str, Any] = {"tau": tau, "contacts": ground, **RUN, **options}
     found: Any = pp.rollout(robot, CardArray(q), CardArray(v), **given)
     host: Any = pp.rollout(robot, q.astype(float), v.astype(float), **given)
@@ -73,6 +75,20 @@ def compare(
     assert residual.shape == host.contact_residual.shape
     assert np.allclose(residual, host.contact_residual, rtol=1e-3, atol=1e-11)
     return host
+
+
+def test_motions_on_heights_are_those_of_the_host(cards, biped):
+    """Each motion has its own terrain. One that starts deep inside it is NaN."""
+    x = np.linspace(-2.0, 2.0, 17)
+    hills = 0.1 * np.sin(2.0 * x)[:, None] + 0.05 * x**2
+    hills = np.stack([(1.0 - 0.1 * k) * hills for k in range(7)]).astype("f").astype(float)
+    ground = pp.Ground(friction=0.4, height=hills, size=(8.0, 8.0))
+    for char in "df":
+        compare(biped, ground, char)
+    q, v = starts(biped, ground=ground)
+    q[3, 2] -= 0.1
+    found: Any = pp.rollout(biped, CardArray(q), CardArray(v), contacts=ground, **RUN)
+    assert np.isnan(found.q.array).all((1, 2)).tolist() == [k == 3 for k in range(7)]
 
 
 def test_crates_fall_slide_and_rest_as_on_the_host(cards, crate):

@@ -44,6 +44,7 @@ from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.array_trace import trace_rule
 from psiphi.model.spatial.branch_free import less, maximum, minimum
 from psiphi.simulation.compiled_rollout import contact_blocks, step_blocks
+from psiphi.simulation.compiled_rollout.contact_blocks import contact_place
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutProgram, law_place
 from psiphi.simulation.plant import parameters_of
 
@@ -129,6 +130,7 @@ class EnvironmentProgram:
         found |= self._commands
         if contacts is not None:
             found |= {"contact.impulse": 3 * contacts.count, "contact.mode": contacts.count}
+            found |= {contact_place("place"): contacts.space.place_size}
         for values in parameters_of(given.robot):
             found[PARAMETERS] = np.shape(values)[-1]
         return found
@@ -251,7 +253,7 @@ class EnvironmentProgram:
         """Places that are zero before the first step: {place: ""}."""
         names = ["tau"]
         if self.given.setup.contacts is not None:
-            names += contact_blocks.RECORDED
+            names += [*contact_blocks.RECORDED, contact_place("place")]
         return dict.fromkeys(names, "")
 
     @cached_property

@@ -63,7 +63,7 @@ def run_episode(
     info: dict[str, Any] = {"seed": int(seed), "environment": int(number), "episode": int(episode)}
     contacts = env.given.setup.contacts
     if contacts is not None:
-        info |= {"contacts": list(contacts.names), "ground": contacts.ground.plane}
+        info |= {"contacts": list(contacts.names), "ground": contacts.ground.surface}
     motion = Trajectory(np.arange(len(q)) * env.step_time, q, v, system=env.robot, info=info)
     return Episode(
         motion,

@@ -102,6 +102,7 @@ def solid_data(scene: Scene) -> dict:
     for piece in scene.pieces:
         row = {"body": piece.body, "kind": piece.kind, "color": piece.color}
         row["at"] = _pose_numbers(*_page_pose(piece.body, piece.pose, up))
+        row |= {"ground": True} if piece.is_ground else {}
         if piece.mesh is None:
             row["size"] = _rounded(piece.size)
         else:

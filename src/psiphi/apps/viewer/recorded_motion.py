@@ -14,9 +14,12 @@ from psiphi.apps.viewer.geometry.link_poses import link_poses, origin_positions,
 from psiphi.apps.viewer.svg_plots import Plot, coordinate_labels, sample_indices
 from psiphi.model.contact.contact_pairs import ContactPair, Place
 from psiphi.model.contact.contact_points import ContactPoint, on_shared_frames
+from psiphi.model.contact.ground import Ground
 from psiphi.model.loops.constraints import Constraint
 from psiphi.model.model import WORLD, Frame, Joint, Model
 from psiphi.model.spatial.screws import add
+from psiphi.simulation.contact.ground_contact import GroundContact
+from psiphi.simulation.contact.placement import frame_poses
 from psiphi.simulation.trajectory.trajectory import Trajectory
 from psiphi.simulation.trajectory.trajectory_summary import summary_rows
 
@@ -299,7 +302,7 @@ def _force_arrows(
         return None
     force = batch_element(forces, element, 3)[..., -3:]
     if np.shape(forces)[-1] == 3:
-        return _ground_arrows(trajectory, model, q, force)
+        return _ground_arrows(trajectory, model, q, force, element)
     points = [contact_point(model, contact) for contact in contacts(trajectory.system)]
     if len(points) != force.shape[1]:
         return None
@@ -314,13 +317,16 @@ def _force_arrows(
 
 
 def _ground_arrows(
-    trajectory: Trajectory, model: Model, q: np.ndarray, force: np.ndarray
+    trajectory: Trajectory, model: Model, q: np.ndarray, force: np.ndarray, element: int
 ) -> Arrows | None:
     """The forces (times, c, 3) of contacts with the ground, at the points that touch it, and those
     on the first of each pair."""
     points, pairs = _touching(trajectory)
     if len(points) + len(pairs) != force.shape[1]:
         return None
+    names = tuple(_contact_names(trajectory.system, force.shape[1]))
+    if "height" in trajectory.info.get("ground", {}):
+        return Arrows(names, _points_on_heights(trajectory, q, element), force)
     points = on_shared_frames(points, model.frames)
     normal = ground_normal(trajectory)
     R, p = link_poses(model, q)
@@ -338,8 +344,21 @@ def _ground_arrows(
     for pair in pairs:
         places.append(pair.approach(place(pair.first.frame), place(pair.second.frame)).point)
     rows = [np.stack(np.broadcast_arrays(*at), axis=-1) for at in places]
-    names = tuple(_contact_names(trajectory.system, len(rows)))
     return Arrows(names, np.stack(rows, axis=1), force)
+
+
+def _points_on_heights(trajectory: Trajectory, q: np.ndarray, element: int) -> np.ndarray:
+    """(times, c, 3): where the contacts of a motion on heights touch, at q (times, nq)."""
+    given = trajectory.info["ground"]
+    height = batch_element(given["height"], element, 2)
+    contacts = GroundContact(trajectory.system, Ground(**given | {"height": height}))
+    poses = frame_poses(contacts, q)
+    places, _ = contacts.geometry(poses)
+    points = []
+    for place, frames in zip(places, contacts.space.members, strict=True):
+        origin = [poses[:, 16 * frames[0] + 4 * i + 3] for i in range(3)]
+        points.append(np.stack(np.broadcast_arrays(*add(origin, place.levers[0])), axis=-1))
+    return np.stack(points, axis=1)
 
 
 def _touching(

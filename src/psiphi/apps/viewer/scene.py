@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, TypeGuard
 
@@ -21,9 +21,11 @@ from psiphi._util.validate import flag, robot_of, whole_number
 from psiphi.apps.viewer.geometry.link_poses import link_poses, origin_positions, rotation_to_z
 from psiphi.apps.viewer.geometry.solids import DrawnSolid
 from psiphi.apps.viewer.geometry.stick_figure import pedestals
+from psiphi.apps.viewer.geometry.terrain import terrain
 from psiphi.apps.viewer.geometry.urdf_visuals import link_visuals
 from psiphi.apps.viewer.recorded_motion import (
     RecordedMotion,
+    batch_element,
     closed_configuration,
     motion_from_configurations,
     motion_from_trajectory,
@@ -91,10 +93,11 @@ class Scene:
     @cached_property
     def extent(self) -> tuple[np.ndarray, float]:
         """Centre and radius of a ball that contains the solids at all times."""
-        points = [self.track(piece) for piece in self.pieces]
+        pieces = [piece for piece in self.pieces if not piece.is_ground]
+        points = [self.track(piece) for piece in pieces]
         if not points:
             return np.zeros(3), 1.0
-        reach = [piece.bounding_radius for piece in self.pieces]
+        reach = [piece.bounding_radius for piece in pieces]
         low = np.min([x.min(axis=0) - r for x, r in zip(points, reach, strict=True)], axis=0)
         high = np.max([x.max(axis=0) + r for x, r in zip(points, reach, strict=True)], axis=0)
         center = (low + high) / 2
@@ -157,20 +160,25 @@ def scene(
     R, p = link_poses(model, motion.q)
     pieces, bare_trees, notes = link_visuals(model, shapes, meshes)
     ground, slope = contact_floor(model, loop_contacts(system)), None
-    plane = None if contacts is None else contacts.plane
     if is_trajectory(thing) and "ground" in thing.info:
-        plane = thing.info["ground"]
-    if plane is not None:
-        slope = Slope(*(np.array(plane[key]) for key in ("normal", "point")))
+        contacts = Ground(**thing.info["ground"])
+    if contacts is not None and contacts.grid is None:
+        slope = Slope(*(np.array(contacts.plane[key]) for key in ("normal", "point")))
         ground = _horizontal_ground(model, slope)
         slope = slope if ground is None else None
-    if ground is None and slope is None:
+    has_heights = contacts is not None and contacts.grid is not None
+    if ground is None and slope is None and not has_heights:
         ground = _ground_height(model, R, p, pieces)
     if ground is not None:
         pieces += pedestals(model, ground, bare_trees, upward(model))
     name = title or str(getattr(system, "name", "") or model.name)
     freedom = _mobility_text(system, model)
-    return Scene(name, model, motion, R, p, tuple(pieces), ground, tuple(notes), freedom, slope)
+    view = Scene(name, model, motion, R, p, tuple(pieces), ground, tuple(notes), freedom, slope)
+    if contacts is None or contacts.grid is None:
+        return view
+    heights = batch_element(contacts.heights, element, 2)
+    surface = terrain(contacts.grid, heights, *view.extent)
+    return replace(view, pieces=(*view.pieces, surface))
 
 
 def is_trajectory(thing: object) -> TypeGuard[Trajectory]:

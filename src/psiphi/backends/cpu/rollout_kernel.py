@@ -55,7 +55,7 @@ def rollout_module(rollout: Rollout, lanes: Sequence[int], fma: bool, registers:
     ]
     for w in widths:
         input_sizes, output_sizes = (
-            [rollout.frame.sizes[name] for name in names]
+            [rollout.frame.sizes[name] for name in names if name not in rollout.frame.tables]
             for names in (rollout.packed_once + rollout.packed_per_step, rollout.sampled)
         )
         parts += [sincos(w), sincos_loop(w), *(_block_text(block, w, fma) for block in blocks)]
@@ -276,7 +276,7 @@ class _Array:
     """One array of the call: its registers and the lines that move one of its rows."""
 
     def __init__(self, frame: BlockFrame, w: Width, index: int, name: str):
-        self.index, self.w = index, w
+        self.index, self.w, self.is_table = index, w, name in frame.tables
         self.cells, self.offset = frame.sizes[name], frame.places[name] * w.bytes
 
     def load(self) -> list[str]:
@@ -291,14 +291,27 @@ class _Array:
         return lines
 
     def move(self, verb: str, row: str) -> list[str]:
-        """Pack or unpack row `row` of the elements from %i on."""
+        """Pack or unpack row `row` of the elements from %i on; of a table, store the reference."""
         i, tail = self.index, tail_argument(verb, self.w, self.cells)
-        return [
+        at = [
             f"%jump{i} = mul i64 %i, %outer{i}",
             f"%down{i} = mul i64 {row}, %row{i}",
             f"%way{i} = add i64 %jump{i}, %down{i}",
             f"%at{i} = getelementptr i8, ptr %base{i}, i64 %way{i}",
             f"%place{i} = getelementptr i8, ptr %frame, i64 {self.offset}",
+        ]
+        if self.is_table:
+            return [
+                *at,
+                f"%stride.p{i} = getelementptr i8, ptr %place{i}, i64 {self.w.bytes}",
+                f"%last.p{i} = getelementptr i8, ptr %place{i}, i64 {2 * self.w.bytes}",
+                f"%last{i} = sub i64 %count, 1",
+                f"store ptr %at{i}, ptr %place{i}",
+                f"store i64 %outer{i}, ptr %stride.p{i}",
+                f"store i64 %last{i}, ptr %last.p{i}",
+            ]
+        return [
+            *at,
             f"call void @{verb}.{self.w.suffix}(ptr %at{i}, ptr %place{i}, i64 1, "
             f"i64 {self.cells}, i64 %outer{i}, i64 0, i64 %column{i}, i64 %count, {tail})",
         ]

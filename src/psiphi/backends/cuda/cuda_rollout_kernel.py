@@ -8,7 +8,8 @@ step), then the samples (one row per sample; row 0 is the start if `samples_star
 step are one tape (`tape_fusion.py`); what the next step reads of this step is carried by the loop.
 Blocks that not every step needs (`Repeat`) are separate tapes, which a thread runs as often as it
 needs to, and those of them that have a condition only where it is not 0; the parts of a step then
-exchange numbers in local memory, in cells.
+exchange numbers in local memory, in cells. So do lookups (`ir/lane_blocks.py`), which read a table
+where it is.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from psiphi.backends.cuda.cuda_kernel import (
 )
 from psiphi.backends.cuda.shared_memory import MAX_WARPS, Block, state_indices
 from psiphi.backends.llvm.angle_reduction import sincos_any_angle
+from psiphi.backends.llvm.lane_functions import lookup_function
 from psiphi.backends.llvm.llvm_emitter import Width
 from psiphi.backends.llvm.register_spills import SPILL_BASE, SpillEmitter
+from psiphi.compiler.ir.lane_blocks import GRID_POINTS, TABLE, GridLookup
 from psiphi.compiler.ir.loop_nodes import Repeat, Rollout
 from psiphi.compiler.ir.segments import Segment, Store
 from psiphi.compiler.ir.tape_fusion import TapeFusion
@@ -61,6 +64,17 @@ class _RepeatSections:
     @property
     def sections(self) -> list[_Section]:
         return [*self.before, *self.body, *self.after]
+
+
+@dataclass(frozen=True)
+class _LookupPart:
+    """A lookup in a table, the block `name`."""
+
+    name: str
+
+    @property
+    def sections(self) -> list[_Section]:
+        return []
 
 
 class _TapeEmitter(SpillEmitter):
@@ -103,9 +117,8 @@ def rollout_kernel_module(rollout: Rollout, fp: str, wrapper: KernelWrapper) -> 
     loop = _StepLoop(rollout, w, stored, dict(zip(names, pointers, strict=True)))
     block, trig = Block(MAX_WARPS, 0), [sincos_any_angle(w)] if loop.has_trig else []
     text = wrapper.kernel(pointers, numbers, loop.body(), block)
-    return with_constant_memory(
-        "\n".join([f"; {block.header}", arithmetic_declarations(w), *trig, text]), w
-    )
+    lines = [f"; {block.header}", arithmetic_declarations(w), *trig, *loop.lookup_functions(), text]
+    return with_constant_memory("\n".join(lines), w)
 
 
 class _StepLoop:
@@ -113,16 +126,19 @@ class _StepLoop:
 
     def __init__(self, rollout: Rollout, w: Width, stored: Width, array_names: dict[str, str]):
         self.rollout, self.w, self.stored, self.array_names = rollout, w, stored, array_names
-        self.first = self._fuse(rollout.prologue)
+        self.first = self._fuse(name for name in rollout.prologue if not self._is_lookup(name))
         self.parts = self._parts()
         tapes = [section.tape for part in self.parts for section in part.sections]
         self.tapes = [self.first, *tapes]
         changed = {place for fusion in tapes for place in fusion.values}
+        self.looked_up = {
+            self._lookup(part.name)[2] for part in self.parts if isinstance(part, _LookupPart)
+        }
         self.carried = self._cells(
             sorted(self._places_read_first() & (changed | self.first.values.keys()))
         )
         self.cells = (
-            {cell: i for i, cell in enumerate(self._cells(sorted(changed)))}
+            {cell: i for i, cell in enumerate(self._cells(sorted(changed | self.looked_up)))}
             if len(tapes) > 1
             else {}
         )
@@ -141,11 +157,25 @@ class _StepLoop:
         groups = groupby(blocks, key=lambda name: name if name in conditions else "")
         return [_Section(self._fuse(names), conditions.get(key, "")) for key, names in groups]
 
-    def _parts(self) -> list[_Section | _RepeatSections]:
-        """The parts of a step: tapes, with repeats between them."""
+    def _is_lookup(self, name: str) -> bool:
+        return isinstance(self.rollout.frame.named[name][0], GridLookup)
+
+    def _lookup(self, name: str) -> tuple[GridLookup, str, str, str]:
+        """A lookup, and the places of its points, results and table."""
+        code, at = self.rollout.frame.named[name]
+        assert isinstance(code, GridLookup)
+        points, cells, table = (at.get(x, x) for x in (GRID_POINTS, "cells", TABLE))
+        return code, points, cells, table
+
+    def _parts(self) -> list[_Section | _RepeatSections | _LookupPart]:
+        """The parts of a step: tapes, with repeats and lookups between them."""
         repeats, parts, blocks = {repeat.name: repeat for repeat in self.rollout.repeats}, [], []
         for name in self.rollout.order:
             repeat = repeats.get(name)
+            if repeat is None and self._is_lookup(name):
+                parts += [_Section(self._fuse(blocks)), _LookupPart(name)]
+                blocks = []
+                continue
             blocks.append(repeat.test if repeat else name)
             if repeat:
                 groups = repeat.before, repeat.body, [repeat.after] * bool(repeat.after)
@@ -180,8 +210,12 @@ class _StepLoop:
             [*self.carried, *self._cells(self.rollout.sampled)],
             self.rollout.samples_start,
         )
+        lookups = self._first_lookups()
         start, starts = self._emit(
-            self.first, carried_and_sampled if samples_start else self.carried, {}
+            self.first,
+            carried_and_sampled if samples_start else self.carried,
+            {},
+            before_steps=True,
         )
         names = {cell: f"%carry{i}" for i, cell in enumerate(self.carried)}
         step, ends = (
@@ -214,6 +248,7 @@ class _StepLoop:
                 for name in once
                 for line in _offset_pointer(name, f"{name}.array", "%state", f"{name}.outer")
             ),
+            *lookups,
             *start,
             *(
                 line
@@ -278,6 +313,7 @@ class _StepLoop:
         cells: Iterable[Cell],
         names: dict[Cell, str],
         stored: Iterable[Cell] = (),
+        before_steps: bool = False,
     ) -> tuple[list[str], list[str]]:
         """The lines of a tape, and the operand texts of `cells` after them.
 
@@ -292,7 +328,7 @@ class _StepLoop:
         known = {i: names[cell] for i, cell in leaves.items() if cell in names}
         loads = {
             i: (CELLS, self.cells[cell])
-            if cell in self.cells and fusion is not self.first
+            if cell in self.cells and (not before_steps or cell[0] in self.looked_up)
             else (self.array_names[cell[0]], cell[1])
             for i, cell in leaves.items()
             if i not in known
@@ -328,11 +364,55 @@ class _StepLoop:
             return [*text, *self._store_cells(dict(zip(late, ends, strict=True)))]
 
         for part in self.parts:
-            lines += (
-                emit(part.tape) if isinstance(part, _Section) else self._emit_repeat(part, emit)
-            )
+            if isinstance(part, _LookupPart):
+                lines += self._emit_lookup(part.name, "step")
+            elif isinstance(part, _Section):
+                lines += emit(part.tape)
+            else:
+                lines += self._emit_repeat(part, emit)
         text, ends = self._emit(TapeFusion(self.rollout.frame), carried_and_sampled, registers)
         return [*lines, *text], ends
+
+    def _emit_lookup(self, name: str, label: str) -> list[str]:
+        """The lines of a lookup: from cells and a table to cells."""
+        code, points, cells, table = self._lookup(name)
+        lines, first = [], self.cells[cells, 0]
+        for k, (m, size) in enumerate(zip(code.cells, code.sizes, strict=True)):
+            source, target = (f"%{label}.{name}.{way}{k}" for way in ("from", "to"))
+            where = self.cells[points, 2 * k]
+            lines += [
+                f"{source} = getelementptr {self.w.fp}, ptr %{CELLS}, i64 {where}",
+                f"{target} = getelementptr {self.w.fp}, ptr %{CELLS}, i64 {first}",
+                f"call void @{name}.cell{m}(ptr {source}, ptr {target}, "
+                f"ptr %{self.array_names[table]})",
+            ]
+            first += size
+        return lines
+
+    def lookup_functions(self) -> list[str]:
+        """The functions that read tables."""
+        found: dict[str, str] = {}
+        for part in self.parts:
+            if isinstance(part, _LookupPart):
+                code, *_ = self._lookup(part.name)
+                for m in code.cells:
+                    name, (fp, size) = f"{part.name}.cell{m}", (self.w.fp, self.w.bytes)
+                    found[name] = lookup_function(name, m, code.shape, fp, size, self.stored.fp)
+        return list(found.values())
+
+    def _first_lookups(self) -> list[str]:
+        """The lines of the lookups before the first step, which the blocks after them read."""
+        lines: list[str] = []
+        names = list(self.rollout.prologue)
+        for i, name in enumerate(names):
+            if self._is_lookup(name):
+                _, points, *_ = self._lookup(name)
+                before = self._fuse(x for x in names[:i] if not self._is_lookup(x))
+                cells = self._cells([points])
+                text, values = self._emit(before, cells, {}, before_steps=True)
+                lines += [*text, *self._store_cells(dict(zip(cells, values, strict=True)))]
+                lines += self._emit_lookup(name, "first")
+        return lines
 
     def _emit_repeat(
         self, part: _RepeatSections, emit: Callable[[TapeFusion], list[str]]

@@ -1,4 +1,4 @@
-"""LLVM IR of the blocks of `compiler/ir/lane_blocks.py`: random numbers and selections."""
+"""LLVM IR of the blocks of `compiler/ir/lane_blocks.py`: random numbers, selections, lookups."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from psiphi.compiler.ir.block_frame import LaneBlock
 from psiphi.compiler.ir.lane_blocks import (
     COUNTER,
     DRAWS,
+    GRID_LIMIT,
+    GRID_POINTS,
     KEY,
     MULTIPLIERS,
     ROUNDS,
+    TABLE,
     WEYL,
     WORD,
+    GridLookup,
     RandomNumbers,
     Selection,
 )
@@ -25,6 +29,8 @@ BIG_BITS = 0x4330000000000000
 def lane_function(block: LaneBlock, w: Width) -> str:
     """@<block>.<suffix>(ptr frame); frames of doubles only."""
     write = _Lines(w)
+    if isinstance(block.code, GridLookup):
+        return _lookup(block, block.code, w)
     if isinstance(block.code, Selection):
         lines = _select(block, block.code, write)
         return internal_function(f"{block.name}.{w.suffix}", ["frame"], lines)
@@ -129,6 +135,115 @@ draw:
   %more = icmp slt i64 %next, {code.size // DRAWS}
   br i1 %more, label %draw, label %done
 done:
+  ret void
+}}
+"""
+
+
+# -- lookups ---------------------------------------------------------------------------------------
+
+
+def _lookup(block: LaneBlock, code: GridLookup, w: Width) -> str:
+    """A loop over the lanes; the points are unrolled."""
+    name, table = f"{block.name}.{w.suffix}", block.places[TABLE]
+    points, cells, calls = block.places[GRID_POINTS], block.places["cells"], []
+    for k, (m, size) in enumerate(zip(code.cells, code.sizes, strict=True)):
+        calls += [
+            f"%from{k} = getelementptr i8, ptr %lane.frame, i64 {(points + 2 * k) * w.bytes}",
+            f"%to{k} = getelementptr i8, ptr %lane.frame, i64 {cells * w.bytes}",
+            f"call void @{name}.cell{m}(ptr %from{k}, ptr %to{k}, ptr %table)",
+        ]
+        cells += size
+    parts = [
+        lookup_function(f"{name}.cell{m}", m, code.shape, w.fp, w.bytes)
+        for m in dict.fromkeys(code.cells)
+    ]
+    body = "\n  ".join(calls)
+    loop = f"""define internal void @{name}(ptr %frame) noinline nounwind {{
+entry:
+  %address.p = getelementptr i8, ptr %frame, i64 {table * w.bytes}
+  %stride.p = getelementptr i8, ptr %frame, i64 {(table + 1) * w.bytes}
+  %last.p = getelementptr i8, ptr %frame, i64 {(table + 2) * w.bytes}
+  %address = load ptr, ptr %address.p
+  %stride = load i64, ptr %stride.p
+  %last = load i64, ptr %last.p
+  br label %lane
+lane:
+  %i = phi i64 [ 0, %entry ], [ %next, %lane ]
+  %beyond = icmp sgt i64 %i, %last
+  %element = select i1 %beyond, i64 %last, i64 %i
+  %jump = mul i64 %element, %stride
+  %table = getelementptr i8, ptr %address, i64 %jump
+  %way = mul i64 %i, {w.scalar_bytes}
+  %lane.frame = getelementptr i8, ptr %frame, i64 %way
+  {body}
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, {w.lanes}
+  br i1 %more, label %lane, label %done
+done:
+  ret void
+}}
+"""
+    return "\n".join([*parts, loop])
+
+
+def lookup_function(
+    name: str, m: int, shape: tuple[int, int], fp: str, step: int, table_fp: str = ""
+) -> str:
+    """@<name>(ptr point, ptr cells, ptr table): the cell of one point, and the numbers about it.
+
+    `step` are the bytes from number to number of the point and the result; the table has numbers
+    of `table_fp`, one after the other.
+    """
+    lines: list[str] = []
+    numbers = count()
+
+    def add(text: str) -> str:
+        register = f"%r{next(numbers)}"
+        lines.append(f"{register} = {text}")
+        return register
+
+    def store(value: str, index: int) -> None:
+        address = add(f"getelementptr i8, ptr %cells, i64 {index * step}")
+        lines.append(f"store {fp} {value}, ptr {address}")
+
+    def bound(x: str, least: float, most: float) -> str:
+        """x within two numbers; `least` for NaN."""
+        low, high = Width(fp, 1).constant(least), Width(fp, 1).constant(most)
+        above = add(f"fcmp ogt {fp} {x}, {low}")
+        lifted = add(f"select i1 {above}, {fp} {x}, {fp} {low}")
+        below = add(f"fcmp olt {fp} {lifted}, {high}")
+        return add(f"select i1 {below}, {fp} {lifted}, {fp} {high}")
+
+    nodes: list[list[str]] = []
+    for axis, size in enumerate(shape):
+        address = add(f"getelementptr i8, ptr %point, i64 {axis * step}")
+        x = add(f"load {fp}, ptr {address}")
+        bounded = bound(x, -GRID_LIMIT, GRID_LIMIT)
+        whole = add(f"fptosi {fp} {bounded} to i64")
+        back = add(f"sitofp i64 {whole} to {fp}")
+        above = add(f"fcmp ogt {fp} {back}, {bounded}")
+        less = add(f"fsub {fp} {back}, {Width(fp, 1).constant(1.0)}")
+        low = add(f"select i1 {above}, {fp} {less}, {fp} {back}")
+        store(low, axis)
+        own = []
+        for k in range(m + 1):
+            shifted = add(f"fadd {fp} {low}, {Width(fp, 1).constant(float(k))}")
+            own.append(add(f"fptosi {fp} {bound(shifted, 0.0, size - 1.0)} to i64"))
+        nodes.append(own)
+    stored = table_fp or fp
+    for i, row in enumerate(nodes[0]):
+        start = add(f"mul i64 {row}, {shape[1]}")
+        for j, column in enumerate(nodes[1]):
+            index = add(f"add i64 {start}, {column}")
+            address = add(f"getelementptr {stored}, ptr %table, i64 {index}")
+            value = add(f"load {stored}, ptr {address}")
+            if stored != fp:
+                value = add(f"fpext {stored} {value} to {fp}")
+            store(value, 2 + i * (m + 1) + j)
+    body = "\n  ".join(lines)
+    return f"""define internal void @{name}(ptr %point, ptr %cells, ptr %table) noinline nounwind {{
+  {body}
   ret void
 }}
 """

@@ -16,12 +16,14 @@ import re
 import struct
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from psiphi._util.errors import StateError
 from psiphi._util.escape import c_comment
 from psiphi._util.text import shown
-from psiphi.compiler.ir.block_frame import BlockFrame, PlacedBlock
+from psiphi.compiler.ir.block_frame import BlockFrame, LaneBlock, PlacedBlock
+from psiphi.compiler.ir.lane_blocks import GRID_LIMIT, GRID_POINTS, TABLE, GridLookup
 from psiphi.compiler.ir.loop_nodes import Repeat
 from psiphi.compiler.ir.segments import Segment, SegmentedCode, split_segments
 from psiphi.compiler.sweeps.link_loops import LinkLoops
@@ -94,6 +96,8 @@ NUMBER_TYPES = {
         b"\xb6",
     ),
 }
+F64_FLOOR, F64_MIN, F64_MAX = b"\x9c", b"\xa4", b"\xa5"
+I32_FROM_F64 = b"\xfc\x02"  # saturating: 0 for NaN
 LOCAL_TYPES = {"d": b"\x7c", "f": b"\x7d"}  # the types of locals
 GET, SET, TEE, CALL, ADDRESS, END = b"\x20", b"\x21", b"\x22", b"\x10", b"\x41\x00", b"\x0b"
 DROP = b"\x1a"
@@ -218,8 +222,10 @@ def blocks_binary(
     char: str = "d",
     repeats: tuple[Repeat, ...] = (),
     conditions: Mapping[str, str] | None = None,
+    tables: Mapping[str, int] | None = None,
 ) -> bytes:
-    """A module of several blocks over one frame, which is exported as `memory`.
+    """A module of several blocks over one frame, which is exported as `memory`; after the frame are
+    the tables {place: size}, one after the other (`table_places`).
 
     Each entry is an exported function that runs its blocks (and repeats) in order. `conditions`
     are {block: value}: blocks that run only if the value is not 0.
@@ -242,6 +248,11 @@ def blocks_binary(
         )
     ):
         block = frame.blocks[name]
+        if isinstance(block, LaneBlock) and isinstance(block.code, GridLookup) and char == "d":
+            table = frame.named[name][1].get(TABLE, TABLE)
+            body = _lookup_function(block, block.code, table_places(frame, tables or {})[table])
+            add_function(name, body)
+            continue
         if not isinstance(block, PlacedBlock):
             raise StateError(
                 f"{name} runs in loops over links, which WebAssembly does not support",
@@ -260,7 +271,14 @@ def blocks_binary(
     bodies += [
         _calling_function((index_of[name] for name in order), char) for order in entries.values()
     ]
-    return _module(bodies, {name: first + i for i, name in enumerate(entries)}, frame.size, char)
+    size = frame.size + sum((tables or {}).values())
+    return _module(bodies, {name: first + i for i, name in enumerate(entries)}, size, char)
+
+
+def table_places(frame: BlockFrame, tables: Mapping[str, int]) -> dict[str, int]:
+    """{place: offset} of the tables, in numbers."""
+    starts = accumulate(tables.values(), initial=frame.size)
+    return dict(zip(tables, starts, strict=False))
 
 
 def _module(bodies: list[bytes], entries: dict[str, int], frame: int, char: str) -> bytes:
@@ -338,6 +356,39 @@ def _repeat_function(
     inside += call[repeat.after] if repeat.after else b""
     when = _not_zero(frame.places[repeat.when], number)
     return _function_body(call[repeat.test] + when + IF + inside + END, 1, char)
+
+
+def _lookup_function(block: LaneBlock, code: GridLookup, table: int) -> bytes:
+    """The cells of points in a grid, and the numbers of the table about them. Locals: the cell, and
+    the offsets of its rows and columns in the table."""
+    number = NUMBER_TYPES["d"]
+    add, multiply = bytes([number.codes[Op.ADD]]), bytes([number.codes[Op.MUL]])
+    constant = lambda x: _constant(float(x), number)  # noqa: E731
+    get, put = (lambda k: GET + leb128(k)), (lambda k: SET + leb128(k))
+    text, to, most = b"", block.places["cells"], max(code.cells)
+
+    def store(value: bytes, place: int) -> bytes:
+        return ADDRESS + value + number.store + leb128(number.size * place)
+
+    for point, (m, size) in enumerate(zip(code.cells, code.sizes, strict=True)):
+        for axis, (nodes, step) in enumerate(
+            zip(code.shape, (number.size * code.shape[1], number.size), strict=True)
+        ):
+            place = block.places[GRID_POINTS] + 2 * point + axis
+            x = ADDRESS + number.load + leb128(number.size * place)
+            bounded = x + constant(-GRID_LIMIT) + F64_MAX + constant(GRID_LIMIT) + F64_MIN
+            text += bounded + F64_FLOOR + put(axis) + store(get(axis), to + axis)
+            for k in range(m + 1):
+                index = get(axis) + constant(k) + add + constant(0.0) + F64_MAX
+                index += constant(nodes - 1) + F64_MIN + constant(step) + multiply
+                text += index + put(2 + axis * (most + 1) + k)
+        for i in range(m + 1):
+            for j in range(m + 1):
+                offset = get(2 + i) + get(3 + most + j) + add + I32_FROM_F64
+                value = offset + number.load + leb128(number.size * table)
+                text += store(value, to + 2 + i * (m + 1) + j)
+        to += size
+    return _function_body(text, 4 + 2 * most, "d")
 
 
 def _segment_function(segment: Segment, char: str) -> bytes:

@@ -2,7 +2,7 @@
 
 The frame has a place for each argument of each block, then scratch memory that the blocks share.
 
-A straight block reads and writes the places directly, as do random numbers and selections
+A straight block reads and writes the places directly, as do random numbers, selections and lookups
 (`lane_blocks.py`). A block over the joints of a large robot has
 one tape for each joint type, which reads the coordinates of a joint at %q and %v. Loops over links
 have their own layout in the scratch memory: their arguments are copied in, and their results out.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from psiphi.compiler.ir.lane_blocks import LaneCode, RandomNumbers, Selection
+from psiphi.compiler.ir.lane_blocks import TABLE, GridLookup, LaneCode
 from psiphi.compiler.ir.loop_tables import frame_layout
 from psiphi.compiler.ir.segments import UNSPLIT, Segment, Store, split_segments
 from psiphi.compiler.sweeps.link_loops import LinkLoops
@@ -103,7 +103,7 @@ class LoopBlock:
 
 @dataclass(frozen=True)
 class LaneBlock:
-    """Random numbers or a selection, and the offset of each argument in the common frame."""
+    """Code of `lane_blocks.py`, and the offset of each argument in the common frame."""
 
     name: str
     code: LaneCode
@@ -140,6 +140,12 @@ class BlockFrame:
             offset += size
         return out | {"": offset}
 
+    @cached_property
+    def tables(self) -> frozenset[str]:
+        """The places of references to tables, which are not copied to the frame."""
+        lookups = (at for code, at in self.named.values() if isinstance(code, GridLookup))
+        return frozenset(at.get(TABLE, TABLE) for at in lookups)
+
     @property
     def size(self) -> int:
         """The number of values in the frame."""
@@ -150,7 +156,7 @@ class BlockFrame:
         return {name: self._block(name, *pair) for name, pair in self.named.items()}
 
     def _block(self, name: str, code: Code, place: dict[str, str]) -> AnyBlock:
-        if isinstance(code, RandomNumbers | Selection):
+        if isinstance(code, LaneCode):
             arguments = (*code.program.inputs, *code.program.outputs)
             found = {x.name: self.places[place.get(x.name, x.name)] for x in arguments}
             return LaneBlock(name, code, found)

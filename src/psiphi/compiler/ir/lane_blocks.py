@@ -1,7 +1,8 @@
-"""Two blocks that tapes cannot express: random numbers, and a selection that stops NaN.
+"""Blocks that tapes cannot express: random numbers, a selection that stops NaN, a table.
 
     RandomNumbers    uniform numbers in (0, 1) that depend on a key and a counter only
     Selection        place <- new place, or 0, in the lanes where a condition is not 0
+    GridLookup       numbers of a table at the cells of a grid in which points are
 
 A tape selects by products with masks, and 0 times NaN is NaN. The random numbers are those of
 Philox 4x32-10 (Salmon et al. 2011): the counter is three words of the block and the number of the
@@ -24,6 +25,9 @@ MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 WEYL = 0x9E3779B9, 0xBB67AE85
 WORD = 0xFFFFFFFF
 DRAWS = 4  # numbers of one counter
+GRID_POINTS, TABLE = "grid_points", "table"  # arguments of a lookup
+GRID_LIMIT = 2.0**30  # coordinates of a grid beyond it count as it, and NaN as its negative
+REFERENCE = 3  # words of a reference to a table
 KEY, COUNTER = "key", "counter"  # arguments: two and three words, as floats that are whole
 
 
@@ -111,4 +115,62 @@ class Selection:
         }
 
 
-LaneCode = RandomNumbers | Selection
+@dataclass(frozen=True)
+class GridLookup:
+    """For each point its cell (i, j) of a grid, and the numbers of a table (n0, n1) about it.
+
+    A point has two coordinates x, y in units of the grid; (i, j) = floor((x, y)). The result has
+    for each point i, j, and the numbers of the table at (i, j), (i, j + 1), ... to (i + m, j + m),
+    row by row, where m is the point's entry of `cells`. Outside of the table they are those at its
+    border.
+
+    The frame has a reference to the table: its address, the bytes from one element to the next, and
+    the number of the last element (`REFERENCE` words). The table itself is read where it is.
+    """
+
+    shape: tuple[int, int]
+    cells: tuple[int, ...]
+
+    @cached_property
+    def program(self) -> Program:
+        inputs = Argument(GRID_POINTS, (2 * len(self.cells),)), Argument(TABLE, (REFERENCE,))
+        return Program("lookup", inputs, (Argument("cells", (self.size,)),), ())
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many numbers the result has for each point."""
+        return [2 + (m + 1) ** 2 for m in self.cells]
+
+    @property
+    def size(self) -> int:
+        return sum(self.sizes)
+
+    @property
+    def count(self) -> Count:
+        """Without floating-point operations, apart from rounding."""
+        return Count(add=2 * len(self.cells))
+
+    @property
+    def key(self) -> list:
+        return ["lookup", self.shape, self.cells]
+
+    def on(self, grid_points: np.ndarray, table: np.ndarray) -> dict[str, np.ndarray]:
+        """The result (..., size), for points (..., 2n) and tables (..., n0 n1)."""
+        lead = np.broadcast_shapes(grid_points.shape[:-1], table.shape[:-1])
+        table = np.broadcast_to(table, (*lead, table.shape[-1]))
+        found = []
+        for k, m in enumerate(self.cells):
+            points = np.nan_to_num(grid_points[..., 2 * k : 2 * k + 2], nan=-GRID_LIMIT)
+            low = np.moveaxis(np.floor(np.clip(points, -GRID_LIMIT, GRID_LIMIT)), -1, 0)
+            rows, columns = (
+                np.clip(x[..., None] + np.arange(m + 1), 0, n - 1).astype(int)
+                for x, n in zip(low, self.shape, strict=True)
+            )
+            at = rows[..., :, None] * self.shape[1] + columns[..., None, :]
+            at = np.broadcast_to(at.reshape(*at.shape[:-2], -1), (*lead, (m + 1) ** 2))
+            origin = [np.broadcast_to(x, lead)[..., None] for x in low]
+            found.append(np.concatenate([*origin, np.take_along_axis(table, at, -1)], axis=-1))
+        return {"cells": np.concatenate(found, axis=-1)}
+
+
+LaneCode = RandomNumbers | Selection | GridLookup

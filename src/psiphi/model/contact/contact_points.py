@@ -44,13 +44,17 @@ class ContactPoint:
         axis = None if self.axis is None else _vector(_turned(pose.rotation.tolist(), self.axis))
         return replace(self, frame=frame, center=_vector(center), axis=axis)
 
+    def arm(self, rotation: Sequence[Sequence[Any]]) -> list[Any]:
+        """The centre, from the origin of the frame, in world axes."""
+        return _turned(rotation, self.center)
+
     def lever(self, rotation: Sequence[Sequence[Any]], normal: Sequence[Any]) -> list[Any]:
         """The lowest point along `normal`, from the origin of the frame, in world axes.
 
         `rotation` has the frame's axes as columns, in world axes. Entries are numbers, arrays or
         tape expressions.
         """
-        center = _turned(rotation, self.center)
+        center = self.arm(rotation)
         if not self.radius:
             return center
         if self.axis is None:

@@ -1,4 +1,4 @@
-"""`pp.Ground`: a plane that robots stand on, with friction, restitution and compliance."""
+"""`pp.Ground`: a plane or heights that robots stand on; friction, restitution and compliance."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ import numpy as np
 
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import ModelError, StateError
-from psiphi._util.text import shown
+from psiphi._util.text import count_of, shown
 from psiphi._util.validate import positive_number, read_array, whole_number
 from psiphi.model.contact.contact_points import Vector, perpendicular
+from psiphi.model.contact.height_field import HeightGrid
 from psiphi.model.spatial.screws import cross
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ground:
-    """The plane through `point` with the unit normal `normal`, rigid unless `stiffness` is given.
+    """The plane through `point` with the unit normal `normal`, or heights above it; rigid unless
+    `stiffness` is given.
 
     friction     Coulomb's coefficient: one number, or (..., contacts), or (..., 1), with an entry
                  for each motion of a batch
@@ -26,9 +28,15 @@ class Ground:
     stiffness    N/m of each contact; damping in N s/m goes with it
     iterations   at most so many sweeps of the solver over the contacts in a step
     tolerance    m/s: a step whose contacts violate the law by more is an event "contact not solved"
+    height       (..., nx, ny) in m: the heights of a grid above `point`, with an entry for each
+                 motion of a batch; height[i, j] is at the i-th x and the j-th y
+    size         (x, y) in m: the sides of the grid, whose centre is above or below `point`
 
     >>> Ground(friction=0.8)
     Ground(friction=0.8)
+    >>> steps = Ground(height=[[0.0, 0.0], [0.1, 0.1]], size=(2.0, 1.0))
+    >>> steps.grid.origin, steps.grid.spacing
+    ((-1.0, -0.5, 0.0), (2.0, 1.0))
     """
 
     friction: Numbers = 0.8
@@ -39,6 +47,8 @@ class Ground:
     point: Numbers = (0.0, 0.0, 0.0)
     iterations: int = 200
     tolerance: float = 1e-6
+    height: Numbers | None = None
+    size: Numbers | None = None
 
     def __post_init__(self) -> None:
         _check_coefficient("friction", self.friction, np.inf)
@@ -63,6 +73,41 @@ class Ground:
         if whole_number("iterations", self.iterations) < 1:
             raise ModelError("iterations is 0", "give at least 1")
         positive_number("tolerance", self.tolerance, "give a speed in m/s, such as 1e-6")
+        self._check_heights()
+
+    def _check_heights(self) -> None:
+        if self.height is None:
+            if self.size is not None:
+                raise ModelError(
+                    f"size is {shown(self.size)}, but the ground is a plane",
+                    "give height=, an array (nx, ny), or leave size out",
+                )
+            return
+        array, fault = read_array(self.height, None)
+        if fault or array.ndim < 2 or min(array.shape[-2:]) < 2 or array.dtype.kind not in "iuf":
+            given = shown(self.height) if fault or array.ndim < 1 else f"of shape {array.shape}"
+            raise ModelError(
+                f"height is {given}", "give an array (nx, ny) of numbers, at least (2, 2)"
+            )
+        holes = ~(np.abs(array.astype(float)) < 1e50)
+        if holes.any():
+            where = tuple(int(i) for i in np.argwhere(holes)[0])
+            raise ModelError(
+                f"height has {count_of(int(holes.sum()), 'entry', 'entries')} that "
+                f"{'is' if holes.sum() == 1 else 'are'} not finite, the first at {where}",
+                "fill holes, with the heights around them for instance",
+            )
+        sides, fault = read_array(self.size, None)
+        if fault or sides.shape != (2,) or not ((sides > 0.0) & (sides < 1e50)).all():
+            raise ModelError(
+                f"size is {shown(self.size)}, and height is given",
+                "give the sides (x, y) of the grid, two lengths above 0 in metres",
+            )
+        if self.axes[0] != (0.0, 0.0, 1.0):
+            raise ModelError(
+                f"normal is {shown(self.normal)}, and height is given",
+                "leave normal out: heights are along z",
+            )
 
     @cached_property
     def axes(self) -> tuple[Vector, Vector, Vector]:
@@ -77,7 +122,23 @@ class Ground:
         return normal, first, (a, b, c)
 
     @cached_property
-    def height(self) -> float:
+    def grid(self) -> HeightGrid | None:
+        """The grid of the heights; None for a plane."""
+        if self.height is None:
+            return None
+        nx, ny = self.heights.shape[-2:]
+        lx, ly = np.asarray(self.size, dtype=float).tolist()
+        x, y, z = _triple("point", self.point).tolist()
+        origin = x - 0.5 * lx, y - 0.5 * ly, z
+        return HeightGrid((nx, ny), origin, (lx / (nx - 1), ly / (ny - 1)))
+
+    @cached_property
+    def heights(self) -> np.ndarray:
+        """The heights (..., nx, ny)."""
+        return np.ascontiguousarray(self.height, dtype=float)
+
+    @cached_property
+    def offset(self) -> float:
         """The distance of the plane from the origin of the world, along the normal."""
         return float(np.dot(self.axes[0], _triple("point", self.point)))
 
@@ -85,6 +146,14 @@ class Ground:
     def plane(self) -> dict[str, list[float]]:
         """The normal, of length 1, and a point of the plane."""
         return {"normal": list(self.axes[0]), "point": _triple("point", self.point).tolist()}
+
+    @property
+    def surface(self) -> dict[str, list]:
+        """The normal and a point of the plane; of heights also these, and their size."""
+        if self.height is None:
+            return dict(self.plane)
+        sides = np.asarray(self.size, dtype=float).tolist()
+        return {**self.plane, "height": self.heights.tolist(), "size": sides}
 
     @property
     def is_rigid(self) -> bool:
@@ -97,11 +166,13 @@ class Ground:
 
     def __repr__(self) -> str:
         default = {name: field.default for name, field in self.__dataclass_fields__.items()}
-        given = (
+        given = [
             f"{name}={getattr(self, name)!r}"
             for name in default
-            if name == "friction" or not np.array_equal(getattr(self, name), default[name])
-        )
+            if name == "friction"
+            or (name != "height" and not np.array_equal(getattr(self, name), default[name]))
+        ]
+        given += [] if self.height is None else [f"height={self.heights.shape}"]
         return f"Ground({', '.join(given)})"
 
 

@@ -1,5 +1,7 @@
 """Blocks of contacts with the ground (`simulation/contact/ground_contact.py`).
 
+    contact.locate     where the contacts are on the grid of a ground with heights, and
+    contact.lookup     the heights about them
     contact.approach   forward dynamics, geometry, and velocities without contact forces
     contact.responses  Omega = J M^-1 J* of the frames, if a contact of some lane acts
     contact.sweep      one sweep over the contacts, and
@@ -7,9 +9,9 @@
     contact.apply      v+ = v_f + M^-1 J* lambda, and the residual
     contact.stop_total the sums of the impulses of joint stops, and of their work
 
-Three of them are stages of one tape (`ir/stage_split.py`): the articulated inertias of the forward
-dynamics also serve Omega and the response. The places of contacts have the prefix "contact.", apart
-from those in SHARED.
+Those around the loop are stages of one tape (`ir/stage_split.py`): the articulated inertias of the
+forward dynamics also serve Omega and the response. The places of contacts have the prefix
+"contact.", apart from those in SHARED.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import numpy as np
 from psiphi._util.errors import StateError
 from psiphi._util.text import first_names
 from psiphi.compiler.ir.block_frame import NamedBlocks
+from psiphi.compiler.ir.lane_blocks import GRID_POINTS, TABLE, GridLookup
 from psiphi.compiler.ir.loop_nodes import Repeat
 from psiphi.compiler.ir.stage_split import split_stages
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
@@ -42,6 +45,7 @@ from psiphi.simulation.contact.placement import MAX_DEPTH
 from psiphi.simulation.control.control_law import Values
 from psiphi.simulation.integration.integrators import CONTACTS
 
+LOCATE, LOOKUP = "contact.locate", "contact.lookup"
 START, APPROACH, RESPONSES = "contact.start", "contact.approach", "contact.responses"
 SWEEP, NEWTON, APPLY = "contact.sweep", "contact.newton", "contact.apply"
 TOTAL = "contact.total"
@@ -73,6 +77,11 @@ def contact_loop(contact: GroundContact) -> Repeat:
     )
 
 
+def lookup_order(contact: GroundContact) -> tuple[str, ...]:
+    """The blocks before the loop."""
+    return (LOCATE, LOOKUP) if contact.lookup is not None else ()
+
+
 def contact_conditions(contact: GroundContact) -> dict[str, str]:
     """{block: value} of the blocks that not every iteration runs."""
     found = {SWEEP: contact_place("sweeps"), NEWTON: contact_place("steps")}
@@ -91,7 +100,16 @@ def contact_blocks(contact: GroundContact, implicit: bool, force: str) -> NamedB
         **({NEWTON: trace("newton", sizes, solver.newton)} if solver.uses_newton else {}),
         **ContactDynamics(contact, implicit).stages(),
     }
-    return {name: (code, _places(code) | {"force": force}) for name, code in blocks.items()}
+    found: NamedBlocks = {
+        name: (code, _places(code) | {"force": force}) for name, code in blocks.items()
+    }
+    return found if contact.lookup is None else found | {LOOKUP: lookup_block(contact.lookup)}
+
+
+def lookup_block(lookup: GridLookup) -> tuple[GridLookup, dict[str, str]]:
+    """The block that reads the heights about the contacts."""
+    at = {TABLE: contact_place("height"), "cells": contact_place("cells")}
+    return lookup, at | {GRID_POINTS: contact_place(GRID_POINTS)}
 
 
 def stop_sum_blocks(contact: GroundContact) -> NamedBlocks:
@@ -132,14 +150,17 @@ def sample_blocks(contact: GroundContact) -> NamedBlocks:
     sizes = {"Q": contact.robot.nq, "V": contact.robot.nv}
     sizes |= {x.name: x.size for y in codes for x in y.program.inputs if x.name == PARAMETERS}
 
-    def check(Q: np.ndarray, V: np.ndarray, **given: np.ndarray) -> Values:
+    def check(
+        Q: np.ndarray, V: np.ndarray, cells: np.ndarray | None = None, **given: np.ndarray
+    ) -> Values:
         T = np.array([x for code in codes for x in code.on(q=Q, **given)["T"]])
         is_above: Any = 1.0
-        for gap in contact.geometry(T)[1]:
+        for gap in contact.geometry(T, cells)[1]:
             is_above = is_above * (1.0 - less(gap, -MAX_DEPTH))
         factor = is_above / is_above  # 1 or NaN
         return {"Q": Q * factor, "V": V * factor}
 
+    sizes |= {} if contact.lookup is None else {"cells": contact.lookup.size}
     blocks = {LARGEST: trace("largest", {"total": contact.residual_count}, largest)}
     if contact.ground.is_rigid:
         blocks[DEPTH_CHECK] = trace("depth_check", sizes, check)
@@ -184,11 +205,15 @@ class ContactDynamics:
         sizes |= {"solved_impulse": impulses, "solved_speed": impulses}
         sizes |= {"total": contact.residual_count}
         sizes |= {"solved_best": impulses} if contact.solver.uses_newton else {}
+        stages: dict[str, Sequence[str]] = {}
+        if contact.lookup is not None:
+            sizes["cells"], stages[LOCATE] = contact.lookup.size, (GRID_POINTS,)
         approach: list[str] = []
         whole = trace(CONTACTS, sizes, lambda **places: self._rule(approach, **places))
         return split_stages(
             whole,
-            {
+            stages
+            | {
                 APPROACH: approach,
                 RESPONSES: ("omega", "block", *["half"] * (contact.solver.half_size > 0)),
                 APPLY: ("solved_v", "solved_residual", "total", "solved_mode", "solved_impulse"),
@@ -219,7 +244,8 @@ class ContactDynamics:
         T = np.array([x for code in self.poses for x in code.on(**given)["T"]])
         twists = self._twists(given, v)
         before = self._twists(given, V) if contact.ground.rebounds else None
-        found = contact.approach(T, twists, h, before, Q, v, **numbers)
+        found = contact.approach(T, twists, h, before, Q, v, places.get("cells"), **numbers)
+        located = {} if contact.lookup is None else {GRID_POINTS: contact.grid_points(T)}
         place, yielding = found["place"], {}
         if "compliance" in found:
             yielding = {"compliance": found["compliance"]}
@@ -246,7 +272,7 @@ class ContactDynamics:
         y = contact.half_response(Y, place, impulse)
         after |= {"v": v + np.array(self.half.on(**given, y=y)["a"]), "impulse": impulse}
         last = {name if name == "total" else SOLVED + name: x for name, x in after.items()}
-        return {"v": v, **found, **response, **last}
+        return {"v": v, **located, **found, **response, **last}
 
     def _twists(self, given: dict[str, Any], v: np.ndarray) -> np.ndarray:
         return np.array(self.velocities.on(**given | {"v": v})["V"])

@@ -121,6 +121,8 @@ class ContactStep:
         count = math.prod(lead)
 
         def rows(x: np.ndarray) -> np.ndarray:
+            if x.ndim == 1:  # without copies
+                return np.broadcast_to(x, (count, 1, *x.shape))
             return np.broadcast_to(x, (*lead, x.shape[-1])).reshape(count, 1, x.shape[-1])
 
         inputs = [rows(values[name]) for name in self.options.packed_once]
@@ -135,7 +137,7 @@ class ContactStep:
         q1, v1, total, impulse, mode, *sums = shaped
         robot = self.sampled_robot if samples else self.robot
         forces = self.contacts.forces(impulse, self.axes(q, samples), dt[..., None, None])
-        gaps = np.broadcast_to(contact_gaps(self.contacts, q, robot), mode.shape)
+        gaps = np.broadcast_to(contact_gaps(self.contacts, q, robot, samples), mode.shape)
         modes = np.nan_to_num(mode).astype(np.int8)
         residual = np.sqrt(total)
         state = ContactState(forces, gaps, modes, residual[..., : contacts.count])
@@ -144,4 +146,4 @@ class ContactStep:
     def axes(self, q: np.ndarray, samples: bool = False) -> np.ndarray:
         """(..., c, 3, 3): normal, tangent, tangent of each contact, in world axes."""
         robot = self.sampled_robot if samples else self.robot
-        return self.contacts.axes(frame_poses(self.contacts, q, robot))
+        return self.contacts.axes(frame_poses(self.contacts, q, robot), samples)

@@ -145,7 +145,10 @@ class CudaRolloutProgram(RolloutProgram):
     def _with_contacts(self, rollout: Rollout) -> Rollout:
         """The rollout with a third sample, the largest residual since the sample before."""
         largest = contact_blocks.LARGEST
-        names = "start", contact_blocks.START, contact_blocks.DEPTH_CHECK, largest
+        contacts = self.options.contacts
+        lookups = () if contacts is None else contact_blocks.lookup_order(contacts)
+        check = contact_blocks.DEPTH_CHECK
+        names = "start", contact_blocks.START, *lookups * (check in self.blocks), check, largest
         return replace(
             rollout,
             prologue=tuple(name for name in names if name in self.blocks),

@@ -79,7 +79,7 @@ class RolloutInput:
         if self.controller is not None and self.effort is not None:
             values = values | {"effort": self.effort}
         if self.contacts is not None:
-            numbers = self.contacts.numbers
+            numbers = self.contacts.numbers | self.contacts.tables
             values = values | {contact_place(name): x for name, x in numbers.items()}
         return values
 

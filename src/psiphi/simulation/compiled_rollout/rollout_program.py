@@ -129,6 +129,7 @@ class RolloutOptions:
             *["implicit_springs"] * self.implicit_springs,
             *[PARAMETERS] * self.has_parameters,
             *map(contact_blocks.contact_place, self.contacts.numbers if self.contacts else ()),
+            *map(contact_blocks.contact_place, self.contacts.tables if self.contacts else ()),
         )
         constant_reference = () if self.time_varying else self.law.reference_places
         return ("q", "v", "h", *forces, *map(law_place, (*self.law_numbers, *constant_reference)))
@@ -287,7 +288,7 @@ class RolloutProgram:
             elif isinstance(item, int):
                 order += self._evaluation(item, order == head)
             elif item == CONTACTS and options.contacts is not None:
-                order.append(CONTACTS)
+                order += [*contact_blocks.lookup_order(options.contacts), CONTACTS]
                 order += [contact_blocks.STOP_TOTAL] * options.records_stops
         order += ["stops"] if options.stops is not None else []
         order += constraint_blocks.PROJECTION if options.project else []

@@ -194,12 +194,14 @@ def contact_velocities(
     impulse: np.ndarray,
     twists_before: np.ndarray | None,
     held: Mapping[str, np.ndarray],
+    cells: np.ndarray | None = None,
     **numbers: np.ndarray,
 ) -> tuple[list[Any], list[Any]]:
     """c + b (+ R lambda_n) of the contacts, for the twists of the frames after the step; and R, if
     the ground yields. Rebounds act where they did in the solved step: where its `speed` differs
     from `still`."""
-    given = {"poses": poses, "h": h, "impulse": impulse, "velocities_before": twists_before}
+    given: dict[str, Any] = {"poses": poses, "h": h, "impulse": impulse}
+    given |= {"velocities_before": twists_before, "cells": cells}
     found = contact.approach(velocities=twists, **given, **numbers)
     speed = entries(found["speed"])
     if twists_before is not None:

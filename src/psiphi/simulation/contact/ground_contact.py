@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import StateError
+from psiphi.compiler.ir.lane_blocks import GridLookup
 from psiphi.compiler.passes import UNROLL_LIMIT, is_large
 from psiphi.model.contact.closest_points import contact_axes
 from psiphi.model.contact.contact_pairs import ContactPair, ContactSolid, Place
@@ -102,9 +103,29 @@ class GroundContact:
                 "lock joints that matter less: robot.lock(...)",
             )
         sides = [*[((point.frame, 1.0),) for point in self.points], *map(self._sides, self.pairs)]
-        self.space = ContactSpace(sides, ground.axes, len(self.points), self.stop_count)
+        self._check_shapes()
+        with_axes = len(self.points) if ground.grid is None else 0
+        self.space = ContactSpace(sides, ground.axes, with_axes, self.stop_count)
         self.frames = self.space.frames
         self.solver = ContactSolver(self.space, ground, self._supports)
+
+    def _check_shapes(self) -> None:
+        """Raise an error for contact points whose distance from heights is not known."""
+        grid = self.ground.grid
+        if grid is None:
+            return
+        for point in self.points:
+            if point.axis is not None:
+                raise StateError(
+                    f"{point.name} is the rim of a cylinder, and the ground has heights",
+                    "use spheres or pp.Points in place of the cylinder",
+                )
+            if not grid.block_of(point.radius):
+                raise StateError(
+                    f"{point.name} has the radius {point.radius:g} m, and the heights of the "
+                    f"ground are {min(grid.spacing):g} m apart",
+                    f"use spheres of up to {grid.largest_radius():g} m, or fewer heights",
+                )
 
     def _sides(self, pair: ContactPair) -> Sides:
         """The frames of a pair that move, and the signs of its force on them."""
@@ -181,7 +202,8 @@ class GroundContact:
         fixed = [self._fixed_place(name) for name in self._fixed_frames]
         laws = [ground.is_rigid, ground.rebounds, ground.iterations, ground.tolerance]
         laws += [] if self.stops is None else [x.tolist() for x in self.stops.range]
-        return [points, ground.axes, ground.height, *laws, *map(repr, self.pairs), *fixed]
+        surface = [ground.axes, ground.offset] if ground.grid is None else [ground.grid]
+        return [points, *surface, *laws, *map(repr, self.pairs), *fixed]
 
     @cached_property
     def numbers(self) -> dict[str, np.ndarray]:
@@ -192,6 +214,14 @@ class GroundContact:
         if ground.stiffness is not None:
             values |= {"stiffness": ground.stiffness, "damping": ground.damping}
         return {name: self._per_contact(name, x) for name, x in values.items()}
+
+    @property
+    def tables(self) -> dict[str, np.ndarray]:
+        """{name: (..., n)} of arrays that are read where contacts are: the heights."""
+        if self.ground.grid is None:
+            return {}
+        heights = self.ground.heights
+        return {"height": heights.reshape(*heights.shape[:-2], -1)}
 
     def _per_contact(self, name: str, value: Any) -> np.ndarray:
         array = np.asarray(value, dtype=float)
@@ -213,6 +243,7 @@ class GroundContact:
         velocities_before: np.ndarray | None = None,
         q: np.ndarray | None = None,
         v: np.ndarray | None = None,
+        cells: np.ndarray | None = None,
         **numbers: np.ndarray,
     ) -> Values:
         """The geometry, the velocities without contact forces, and the start of the solver; near: 1
@@ -222,7 +253,7 @@ class GroundContact:
         velocities in world axes with v_f, `velocities_before` with the v of the start. With stops,
         q and v are the configuration and v_f."""
         (step,) = entries(h)
-        places, gaps = self.geometry(poses)
+        places, gaps = self.geometry(poses, cells)
         sides, stops, free_stops = self._stop_speeds(step, q, v)
         moving = self._speeds(places, velocities)
         k = entries(numbers["stiffness"]) if "stiffness" in numbers else [None] * self.count
@@ -322,15 +353,19 @@ class GroundContact:
 
     # -- geometry ----------------------------------------------------------------------------------
 
-    def geometry(self, poses: np.ndarray) -> tuple[list[ContactPlace], list[Any]]:
-        """The place of each contact, and its gap."""
-        T, normal = entries(poses), self.ground.axes[0]
-        places, gaps = [], []
-        for point in self.points:
+    def geometry(
+        self, poses: np.ndarray, cells: np.ndarray | None = None
+    ) -> tuple[list[ContactPlace], list[Any]]:
+        """The place of each contact, and its gap. `cells` are what `lookup` finds at
+        `grid_points`, for a ground with heights; by default of the heights themselves."""
+        T, places, gaps = entries(poses), [], []
+        if self.lookup is not None and cells is None:
+            cells = self.cells(poses)
+        for i, point in enumerate(self.points):
             rotation, origin = self._frame_place(T, point.frame)
-            lever = point.lever(rotation, normal)
-            places.append(ContactPlace([lever]))
-            gaps.append(dot(normal, add(origin, lever)) - self.ground.height)
+            place, gap = self._on_ground(i, rotation, origin, cells)
+            places.append(place)
+            gaps.append(gap)
         for pair, sides in zip(self.pairs, self.space.sides[len(self.points) :], strict=True):
             first, second = (self._frame_place(T, solid.frame) for solid in pair.solids)
             at = pair.approach(first, second)
@@ -338,6 +373,48 @@ class GroundContact:
             places.append(ContactPlace(levers, contact_axes(at.normal)))
             gaps.append(at.gap)
         return places, gaps
+
+    def _on_ground(
+        self, i: int, rotation: Any, origin: Any, cells: np.ndarray | None
+    ) -> tuple[ContactPlace, Any]:
+        """The place of contact point i and its distance from the ground."""
+        grid, point = self.ground.grid, self.points[i]
+        if grid is None or self.lookup is None or cells is None:
+            normal = self.ground.axes[0]
+            lever = point.lever(rotation, normal)
+            return ContactPlace([lever]), dot(normal, add(origin, lever)) - self.ground.offset
+        center, sizes = point.arm(rotation), self.lookup.sizes
+        first = sum(sizes[:i])
+        own = entries(cells[..., first : first + sizes[i]])
+        at = grid.touch(add(origin, center), point.radius, self.lookup.cells[i], own)
+        return ContactPlace([add(center, at.lever)], contact_axes(at.normal)), at.gap
+
+    @cached_property
+    def lookup(self) -> GridLookup | None:
+        """The heights about the contact points, if the ground has heights."""
+        grid = self.ground.grid
+        if grid is None or not self.points:
+            return None
+        blocks = (grid.block_of(point.radius) for point in self.points)
+        return GridLookup(grid.shape, tuple(blocks))
+
+    def grid_points(self, poses: np.ndarray) -> np.ndarray:
+        """(..., 2 points): where `lookup` looks."""
+        grid, lookup, T, found = self.ground.grid, self.lookup, entries(poses), []
+        assert grid is not None and lookup is not None
+        for point, m in zip(self.points, lookup.cells, strict=True):
+            rotation, origin = self._frame_place(T, point.frame)
+            found += grid.grid_point(add(origin, point.arm(rotation)), m)
+        return stack_entries(found)
+
+    def cells(self, poses: np.ndarray, samples: bool = False) -> np.ndarray | None:
+        """What `lookup` finds for poses (..., 16 frames); with `samples` they have an axis of
+        samples after those of the ground's heights. None for a plane."""
+        if self.lookup is None:
+            return None
+        (table,) = self.tables.values()
+        table = table[..., None, :] if samples and table.ndim > 1 else table
+        return self.lookup.on(self.grid_points(poses), table)["cells"]
 
     def _frame_place(self, T: list[Any], frame: str) -> Place:
         """The rotation and the origin of a frame, from the entries of the poses."""
@@ -388,9 +465,10 @@ class GroundContact:
                 speeds.append(moving[-1] + _bias(gap, h, None, None))
         return sides, speeds, moving
 
-    def axes(self, poses: np.ndarray) -> np.ndarray:
+    def axes(self, poses: np.ndarray, samples: bool = False) -> np.ndarray:
         """(..., c, 3, 3): normal, tangent, tangent of each contact, in world axes."""
-        found = [place.axes or self.ground.axes for place in self.geometry(poses)[0]]
+        places, _ = self.geometry(poses, self.cells(poses, samples))
+        found = [place.axes or self.ground.axes for place in places]
         flat = np.broadcast_arrays(*(x for axes in found for axis in axes for x in axis))
         return np.stack(flat, axis=-1).reshape(*flat[0].shape, self.count, 3, 3)
 

@@ -13,13 +13,19 @@ from psiphi.simulation.contact.ground_contact import GroundContact
 from psiphi.simulation.plant import Plant
 from psiphi.simulation.start_checks import initial_state
 
+PLACED = 1e-10  # m: the distance from heights at which a robot stands on them
+MOST_MOVES = 10_000
 MAX_DEPTH = 1e-3  # m: a rigid ground pushes a deeper start out at a speed that one can see
 
 
-def contact_gaps(contacts: GroundContact, q: np.ndarray, robot: Robot | None = None) -> np.ndarray:
+def contact_gaps(
+    contacts: GroundContact, q: np.ndarray, robot: Robot | None = None, samples: bool = False
+) -> np.ndarray:
     """(..., c): the distances of the contact points of `robot` from the ground, and of its pairs
-    from each other."""
-    gaps = contacts.geometry(frame_poses(contacts, q, robot))[1]
+    from each other. With `samples`, q has an axis of samples after those of the ground's numbers.
+    """
+    poses = frame_poses(contacts, q, robot)
+    gaps = contacts.geometry(poses, contacts.cells(poses, samples))[1]
     return np.stack(np.broadcast_arrays(*gaps), axis=-1)
 
 
@@ -32,7 +38,7 @@ def frame_poses(contacts: GroundContact, q: np.ndarray, robot: Robot | None = No
 
 def on_ground(robot: Robot, q: Numbers, ground: Ground | None = None) -> np.ndarray:
     """q (..., nq) with the free base moved along the normal so that the lowest contact point
-    touches the ground, by default the plane z = 0.
+    touches the ground, by default the plane z = 0. On heights it moves along z.
 
     >>> import psiphi as pp
     >>> robot = pp.load("anymal_c").with_contacts({"*_FOOT": pp.Sphere(0.03)})
@@ -54,6 +60,8 @@ def on_ground(robot: Robot, q: Numbers, ground: Ground | None = None) -> np.ndar
             f"on_ground: no shape of {robot.name} can touch the ground",
             "name some: robot.with_contacts(..., ground=...)",
         )
+    if given.grid is not None:
+        return _on_heights(contacts, placed)
     gaps = contact_gaps(contacts, placed)[..., :count]
     moved = np.stack([placed] * 3)
     for i in range(3):
@@ -61,6 +69,22 @@ def on_ground(robot: Robot, q: Numbers, ground: Ground | None = None) -> np.ndar
     normal = np.moveaxis(contact_gaps(contacts, moved)[..., :count] - gaps, 0, -1)[..., 0, :]
     placed[..., :3] -= gaps.min(axis=-1, keepdims=True) * normal
     return placed
+
+
+def _on_heights(contacts: GroundContact, q: np.ndarray) -> np.ndarray:
+    """q with the base moved along z by its distance from the ground until that is zero."""
+    heights = contacts.ground.heights
+    lead = np.broadcast_shapes(q.shape[:-1], heights.shape[:-2])
+    q = np.array(np.broadcast_to(q, (*lead, q.shape[-1])))
+    for _ in range(MOST_MOVES):
+        gaps = contact_gaps(contacts, q)[..., : len(contacts.points)].min(axis=-1)
+        q[..., 2] -= gaps
+        if not (np.abs(gaps) > PLACED).any():
+            return q
+    raise StateError(
+        f"on_ground: {contacts.robot.name} does not reach the ground; its heights are too steep",
+        "place the base yourself, or give heights with smaller slopes",
+    )
 
 
 def check_above_ground(contacts: GroundContact, q: np.ndarray, of: str) -> None:

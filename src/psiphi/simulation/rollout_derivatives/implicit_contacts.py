@@ -34,6 +34,7 @@ from psiphi.simulation.compiled_rollout.contact_blocks import (
     START,
     ContactDynamics,
     contact_place,
+    lookup_order,
 )
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutProgram
 from psiphi.simulation.compiled_rollout.step_blocks import trace
@@ -151,12 +152,13 @@ class ImplicitContacts:
     @property
     def step_order(self) -> tuple[str, ...]:
         parts = {CONTACTS: (IMPLICIT, CORRECT, ADVANCE)}
+        parts |= dict.fromkeys(lookup_order(self.contact), ())
         return tuple(x for name in self.program.order for x in parts.get(name, (name,)))
 
     @cached_property
     def held_inputs(self) -> dict[str, str]:
         """{input of the tape without derivatives: its place}."""
-        read = [*self._solution, *mode_sizes(self.contact.count), "near"]
+        read = [*self._solution, *mode_sizes(self.contact.count), *self._cells, "near"]
         fixed = {FIXED + name: self._place_at_start(name) for name in self._correct_inputs}
         return {contact_place(name): contact_place(name) for name in read} | fixed
 
@@ -223,7 +225,13 @@ class ImplicitContacts:
     @property
     def _dynamic_inputs(self) -> list[str]:
         """The names of what a step with known impulses reads."""
-        return ["Q", "V", "h", "force", *sorted(self.dynamics.inputs), *self.contact.numbers]
+        names = ["Q", "V", "h", "force", *sorted(self.dynamics.inputs), *self.contact.numbers]
+        return [*names, *self._cells]
+
+    @property
+    def _cells(self) -> list[str]:
+        """The name of what a step reads of the ground's heights: numbers without derivatives."""
+        return ["cells"] * (self.contact.lookup is not None)
 
     @property
     def _solution(self) -> list[str]:
@@ -258,7 +266,7 @@ class _SolvedStep:
         self.given |= {name: places[name] for name in self.dynamics.inputs}
         poses = (code.on(**self.given)["T"] for code in self.dynamics.poses)
         self.poses = np.array([x for T in poses for x in T])
-        found, _ = contacts.contact.geometry(self.poses)
+        found, _ = contacts.contact.geometry(self.poses, places.get("cells"))
         self.place = np.array(contacts.contact.space.pack(StepPlaces(found, [])))
 
     @property
@@ -296,6 +304,7 @@ class _SolvedStep:
             self.impulse,
             before,
             places,
+            cells=places.get("cells"),
             **numbers,
         )
 

@@ -45,7 +45,7 @@ def _ground_wrenches(
     poses = np.concatenate(
         [_flat_pose(robot.frame_pose(q, frame)) for frame in contacts.frames], axis=-1
     )
-    places, _ = contacts.geometry(poses)
+    places, _ = contacts.geometry(poses, contacts.cells(poses, samples=True))
     total: FrameWrenches = {}
     for i, (place, sides) in enumerate(zip(places, contacts.space.sides, strict=False)):
         for (frame, sign), lever in zip(sides, place.levers, strict=True):

@@ -88,7 +88,7 @@ class SimulationProblem:
             "losses": not losses.is_empty or self.contacts is not None,
         }
         if self.contacts is not None:
-            info |= {"contacts": list(self.contacts.names), "ground": self.contacts.ground.plane}
+            info |= {"contacts": list(self.contacts.names), "ground": self.contacts.ground.surface}
         info |= {"in Python": self.why_in_python} if self.why_in_python else {}
         info |= {"left out": parts} if (parts := _inactive_parts(plant, losses)) else {}
         if plant.unactuated_joints:

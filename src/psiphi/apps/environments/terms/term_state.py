@@ -152,9 +152,17 @@ class TermState:
     @property
     def contact_forces(self) -> Any:
         contact = self._ground()
-        impulse = self._place("contact.impulse")
+        impulses = self._place("contact.impulse").reshape(contact.count, 3)
         axes = np.array(contact.ground.axes) * (1.0 / self._setup.dt)
-        return impulse.reshape(contact.count, 3) @ axes
+        if contact.space.ground_count == contact.count:
+            return impulses @ axes
+        places = contact.space.unpack(np.asarray(self._place("contact.place"))).contacts
+        own = [axes if x.axes is None else np.array(x.axes) / self._setup.dt for x in places]
+        forces = [
+            [sum(x * axis[k] for x, axis in zip(row, each, strict=True)) for k in range(3)]
+            for row, each in zip(impulses, own, strict=True)
+        ]
+        return LawArray.of(forces)
 
     @property
     def contacts(self) -> Any:

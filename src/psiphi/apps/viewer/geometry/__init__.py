@@ -8,5 +8,6 @@ In: a robot and its mesh files. Out: solids with poses, and triangles. Read `sol
     stick_figure.py  solids of a robot without shapes, from its kinematics and inertias
     mesh_files.py    reads STL and OBJ files
     collada.py       reads COLLADA files
+    terrain.py       the heights of a ground
     triangles.py     triangle meshes: merging vertices, reducing triangles, the triangle limit
 """

@@ -41,6 +41,7 @@ class DrawnSolid:
     pose: Pose
     color: str
     mesh: Mesh | None = None
+    is_ground: bool = False  # drawn, but not what the camera looks at
 
     @property
     def bounding_radius(self) -> float:

@@ -29,6 +29,7 @@ import numpy as np
 from psiphi._util.array_types import AnyArray, AnyScalar
 from psiphi._util.errors import StateError
 from psiphi.compiler.ir.block_frame import BlockFrame, NamedBlocks
+from psiphi.compiler.ir.lane_blocks import GRID_POINTS
 from psiphi.compiler.passes import UNROLL_LIMIT
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.model.manifold import Manifold
@@ -55,6 +56,7 @@ def scaled_gravity(m: Manifold, g: AnyScalar, gravity_share: AnyScalar) -> Value
 
 
 LAW = (Step("gravity", {"tau": "g"}), Step(scaled_gravity), Step(feedback_with_gravity))
+PICTURE = "picture."  # of the places of heights that a picture needs
 LAW_NUMBERS = ("kp", "kd", "gravity_share", "q_ref", "v_ref")
 # between law and losses
 PULL_BLOCKS = ("link_velocities", "pull", "wrench_torques", "gravity_torque", "applied_torque")
@@ -205,18 +207,26 @@ class InteractiveProgram(RolloutProgram):
         """The contact points and the forces on them, for a picture; zero before the first step."""
         n, sizes = len(self.robot.bodies), {"impulse": 3 * ground.count, "mode": ground.count}
         places: dict[str, str] = dict(zip(sizes, contact_blocks.RECORDED, strict=True))
+        places["place"] = contact_blocks.contact_place("place")
+        bodies, heights = {"R": 9 * n, "p": 3 * n}, {}
+        if ground.lookup is not None:
+            heights = {"cells": ground.lookup.size}
+            places |= {name: PICTURE + name for name in ("cells", GRID_POINTS)}
         rules = {
             "no_touch": ({}, lambda: {name: np.zeros(size) for name, size in sizes.items()}),
-            "touching_points": (
-                {"R": 9 * n, "p": 3 * n},
-                partial(touching_points, self.robot, ground),
-            ),
+            "touching_points": (bodies | heights, partial(touching_points, self.robot, ground)),
             "ground_forces": (
-                {"R": 9 * n, "p": 3 * n, "impulse": sizes["impulse"], "h": 1},
-                partial(ground_forces, self.robot, ground),
+                {"impulse": sizes["impulse"], "place": ground.space.place_size, "h": 1},
+                partial(ground_forces, ground),
             ),
         }
-        return {name: (trace(name, *rule), places) for name, rule in rules.items()}
+        if ground.lookup is not None:
+            rules["picture_points"] = bodies, partial(picture_points, self.robot, ground)
+        found: NamedBlocks = {name: (trace(name, *rule), places) for name, rule in rules.items()}
+        if ground.lookup is not None:
+            code, at = contact_blocks.lookup_block(ground.lookup)
+            found["picture_lookup"] = code, at | places
+        return found
 
     @property
     def _spring_inputs(self) -> dict[str, str]:
@@ -264,7 +274,7 @@ class InteractiveProgram(RolloutProgram):
             "poses",
             *PULL_BLOCKS,
             *("applied_force", "forces"),  # of a closed chain
-            *("touching_points", "ground_forces"),
+            *("picture_points", "picture_lookup", "touching_points", "ground_forces"),
             *("motor", "kinetic", "potential", "energies"),
         )
         return tuple(name for name in names if name in self.blocks)
@@ -330,10 +340,21 @@ def contact_poses(robot: Robot, ground: GroundContact, R: AnyArray, p: AnyArray)
     return stack_entries(poses)
 
 
-def touching_points(robot: Robot, ground: GroundContact, R: AnyArray, p: AnyArray) -> Values:
+def picture_points(robot: Robot, ground: GroundContact, R: AnyArray, p: AnyArray) -> Values:
+    """Where the contacts are on the grid of a ground with heights."""
+    return {GRID_POINTS: ground.grid_points(contact_poses(robot, ground, R, p))}
+
+
+def touching_points(
+    robot: Robot,
+    ground: GroundContact,
+    R: AnyArray,
+    p: AnyArray,
+    cells: np.ndarray | None = None,
+) -> Values:
     """The point of each contact where its force acts, in world axes."""
     poses = contact_poses(robot, ground, R, p)
-    places, _ = ground.geometry(poses)
+    places, _ = ground.geometry(poses, cells)
     points: list[AnyScalar] = []
     for place, frames in zip(places, ground.space.members, strict=True):
         k = 16 * frames[0]
@@ -341,14 +362,11 @@ def touching_points(robot: Robot, ground: GroundContact, R: AnyArray, p: AnyArra
     return {"touching_points": points}
 
 
-def ground_forces(
-    robot: Robot, ground: GroundContact, R: AnyArray, p: AnyArray, impulse: AnyArray, h: AnyArray
-) -> Values:
+def ground_forces(ground: GroundContact, impulse: AnyArray, place: AnyArray, h: AnyArray) -> Values:
     """The mean force of each contact in the step, in world axes; of a pair, on its first link."""
-    places, _ = ground.geometry(contact_poses(robot, ground, R, p))
     forces: list[AnyScalar] = []
-    for i, place in enumerate(places):
-        own, axes = impulse[3 * i : 3 * i + 3], place.axes or ground.ground.axes
+    for i, at in enumerate(ground.space.unpack(np.asarray(place)).contacts):
+        own, axes = impulse[3 * i : 3 * i + 3], at.axes or ground.ground.axes
         forces += [
             sum(x * axis[k] for x, axis in zip(own, axes, strict=True)) / h[0] for k in range(3)
         ]

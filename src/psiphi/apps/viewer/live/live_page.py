@@ -38,7 +38,7 @@ from psiphi.apps.viewer.recorded_motion import (
 from psiphi.apps.viewer.scene import Scene, is_trajectory, scene
 from psiphi.apps.viewer.svg_picture import picture
 from psiphi.apps.viewer.svg_plots import COLORS, coordinate_labels, sample_indices
-from psiphi.backends.wasm.wasm_module import blocks_binary
+from psiphi.backends.wasm.wasm_module import blocks_binary, table_places
 from psiphi.model.contact.ground import Ground
 from psiphi.model.model import WORLD, Frame
 from psiphi.robot.free_robot import FreeRobot
@@ -258,12 +258,13 @@ def check_ground(plant: Plant, ground: Ground, limits: str | None, q: np.ndarray
             "leave it out, or add springs at the stops: robot.with_spring(...)",
         )
     contacts = ground_contact(plant, ground, limits or "ignore", OF, q)
-    for name, value in contacts.numbers.items():
+    for name, value in (contacts.numbers | contacts.tables).items():
         if value.ndim > 1:
+            fits = "(nx, ny)" if name in contacts.tables else f"one number, or ({contacts.count},)"
             raise StateError(
                 f"the {name} of the ground has shape {np.shape(getattr(ground, name))}, and a live "
                 "page shows one motion",
-                f"give one number, or ({contacts.count},)",
+                f"give {fits}",
             )
 
 
@@ -323,6 +324,9 @@ def live_data(page: LivePage, view: Scene) -> dict:
     numbers = {} if contacts is None else contacts.numbers
     names = (*STEP_INPUTS, *USER_INPUTS, *map(contact_blocks.contact_place, numbers), *OUTPUTS)
     known = [name for name in names if name in frame.sizes]
+    tables = {} if contacts is None else contacts.tables
+    table_sizes = {contact_blocks.contact_place(name): x.size for name, x in tables.items()}
+    starts = table_places(frame, table_sizes)
     curves = coordinate_labels(robot, "q")
     curves = [curves[k] for k in sample_indices(len(curves), MAX_CURVES)] if curves else []
     floats = any(joint.kind == "free" for joint in robot.joints) and not isinstance(
@@ -336,10 +340,12 @@ def live_data(page: LivePage, view: Scene) -> dict:
                 program.entries,
                 repeats=tuple(program.loops.values()),
                 conditions=program.conditions,
+                tables=table_sizes,
             )
         ).decode(),
         "ends": None if program.options.stops is None else page.limits == "block",
-        "places": {name: [8 * frame.places[name], frame.sizes[name]] for name in known},
+        "places": {name: [8 * frame.places[name], frame.sizes[name]] for name in known}
+        | {name: [8 * starts[name], size] for name, size in table_sizes.items()},
         "h": page.h,
         "start": {"q": page.q0.tolist(), "v": page.v0.tolist()},
         "motors": page.motors.tolist(),
@@ -372,7 +378,8 @@ def _ground_data(page: LivePage, ground: Ground) -> dict:
         "radii": [0.0 if point.axis is not None else point.radius for point in contacts.points],
         "normal": list(ground.axes[0]),
         "numbers": {
-            contact_blocks.contact_place(name): x.tolist() for name, x in contacts.numbers.items()
+            contact_blocks.contact_place(name): x.tolist()
+            for name, x in (contacts.numbers | contacts.tables).items()
         },
         "weight": float(robot.mass * np.linalg.norm(robot.gravity_vector)) or 1.0,
         "tolerance": ground.tolerance,

@@ -7,7 +7,7 @@ let moments = () => [];  // a page names the moments that the whole picture cont
 let closest = 0.3;  // the least distance from which the camera starts, over the radius
 let grasp = () => null;  // a page may handle a pointer itself: grasp(event) returns { move(event), end() } or null
 
-const pieces = S.pieces.map(x => ({ body: x.body, local: placed(x.at), paint: linear(x.color), solid: x.kind === "mesh" ? meshed(S.meshes[x.mesh]) : solids[x.kind](x.size) }));
+const pieces = S.pieces.map(x => ({ body: x.body, ground: x.ground, local: placed(x.at), paint: linear(x.color), solid: x.kind === "mesh" ? meshed(S.meshes[x.mesh]) : solids[x.kind](x.size) }));
 const thin = radius * 0.012, head = solids.cone([2.6 * thin, 7 * thin]), shaft = solids.shaft([thin]);
 const triad = radius * 0.11, axis = solids.shaft([triad * 0.05]);
 const AXES = [["#d33f3f", [1, 0, 0]], ["#3f9e4f", [0, 1, 0]], ["#3a66d0", [0, 0, 1]]].map(([c, d]) => [linear(c), d]);
@@ -48,7 +48,8 @@ function distance() {  // the least distance of the camera from which all solids
   const c = Math.cos(TILT), z = [Math.cos(TURN) * c, Math.sin(TURN) * c, Math.sin(TILT)], x = unit(cross([0, 0, 1], z)), y = cross(z, x);
   const high = Math.tan(HALF), broad = 1.1 * high;
   let far = closest * radius;
-  for (const on of moments()) pieces.forEach(({ body, local }, i) => {
+  for (const on of moments()) pieces.forEach(({ body, local, ground }, i) => {
+    if (ground) return;
     const M = times(on(body), local);
     for (const p of boxes[i]) {
       const d = sub([0, 1, 2].map(r => M[r] * p[0] + M[4 + r] * p[1] + M[8 + r] * p[2] + M[12 + r]), focus);

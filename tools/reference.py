@@ -54,6 +54,7 @@ GROUPS = {  # heading of a page -> its public names
     ),
     "Contact with a ground": (
         "Ground",
+        "GivenContacts",
         "Sphere",
         "Point",
         "Points",

@@ -31,6 +31,7 @@ _NAMES = {  # module: the public names it defines
     ),
     "model.model": ("Body", "Frame", "Model", "Pose"),
     "model.contact.contact_shapes": ("Box", "Capsule", "Cylinder", "Point", "Points", "Sphere"),
+    "model.contact.given_contacts": ("GivenContacts",),
     "model.contact.ground": ("Ground",),
     "model.flexible.beam": ("Beam",),
     "model.flexible.flexible_body": ("FlexibleBody",),
@@ -133,6 +134,7 @@ __all__ = [
     "Frame",
     "FreeRobot",
     "GravityCompensation",
+    "GivenContacts",
     "Ground",
     "IKResult",
     "IMU",
@@ -233,6 +235,7 @@ if TYPE_CHECKING:
     from psiphi.io import conventions as interop
     from psiphi.io.dh import DH
     from psiphi.model.contact.contact_shapes import Box, Capsule, Cylinder, Point, Points, Sphere
+    from psiphi.model.contact.given_contacts import GivenContacts
     from psiphi.model.contact.ground import Ground
     from psiphi.model.flexible.beam import Beam
     from psiphi.model.flexible.flexible_body import FlexibleBody

@@ -9,6 +9,7 @@ robot. Read `contact_shapes.py` first.
     closest_points.py    Their closest points, without branches
     contact_reader.py    `robot.with_contacts`: names and shapes to contact points
     contact_state.py     `ContactState`: forces, gaps, modes and residual of a step
+    given_contacts.py    `pp.GivenContacts`: contacts that are found outside
     ground.py            `pp.Ground`: a plane or heights with friction, restitution and compliance
     height_field.py      How points and spheres touch heights
 """

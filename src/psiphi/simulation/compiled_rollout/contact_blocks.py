@@ -29,6 +29,7 @@ from psiphi.compiler.ir.loop_nodes import Repeat
 from psiphi.compiler.ir.stage_split import split_stages
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.compiler.sweeps.tree_loop import StraightCode
+from psiphi.model.contact.given_contacts import NUMBERS
 from psiphi.model.spatial.branch_free import less, max_magnitude
 from psiphi.model.spatial.scalar_arrays import entries
 from psiphi.model.spatial.screws import square_root
@@ -201,6 +202,7 @@ class ContactDynamics:
             own = (arg for arg in self.dynamics.program.inputs if arg.name == name)
             sizes[name] = next(own).size
         sizes |= dict.fromkeys(contact.numbers, count)
+        sizes |= {"given": NUMBERS * len(contact.given)} if contact.given else {}
         impulses = contact.space.impulse_size
         sizes |= {"solved_impulse": impulses, "solved_speed": impulses}
         sizes |= {"total": contact.residual_count}
@@ -244,7 +246,8 @@ class ContactDynamics:
         T = np.array([x for code in self.poses for x in code.on(**given)["T"]])
         twists = self._twists(given, v)
         before = self._twists(given, V) if contact.ground.rebounds else None
-        found = contact.approach(T, twists, h, before, Q, v, places.get("cells"), **numbers)
+        world = {name: places[name] for name in ("cells", "given") if name in places}
+        found = contact.approach(T, twists, h, before, Q, v, **world, **numbers)
         located = {} if contact.lookup is None else {GRID_POINTS: contact.grid_points(T)}
         place, yielding = found["place"], {}
         if "compliance" in found:

@@ -14,11 +14,13 @@ from psiphi._util.text import first_names, shown
 from psiphi._util.validate import one_of
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.model.contact.contact_state import ContactState
+from psiphi.model.contact.given_contacts import GivenContacts
 from psiphi.model.contact.ground import Ground, check_ground
+from psiphi.simulation.compiled_rollout.contact_blocks import contact_place
 from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput
 from psiphi.simulation.compiled_rollout.rollout_runner import rollout_kernel
 from psiphi.simulation.contact.ground_contact import GroundContact
-from psiphi.simulation.contact.placement import check_above_ground, contact_gaps, frame_poses
+from psiphi.simulation.contact.placement import check_above_ground, frame_poses
 from psiphi.simulation.control.torque_input import read_torque
 from psiphi.simulation.forces.damping_and_friction import DampingAndFriction
 from psiphi.simulation.forces.joint_limit_impact import JointStops
@@ -26,6 +28,7 @@ from psiphi.simulation.integration.integrators import CONTACT_METHOD, METHODS
 from psiphi.simulation.plant import Plant, parameters_of
 
 DEFAULT_METHOD = "rk4"
+GIVEN_IN = ("simulate", "step", "explain")  # what takes given contacts
 
 
 def choose_method(method: str | None, ground: Ground | None, of: str = "simulate") -> str:
@@ -49,6 +52,16 @@ def ground_contact(
 ) -> GroundContact:
     """The contacts of a simulation from q; an error for what does not go with them."""
     check_ground(f"{of}: contacts", ground)
+    if isinstance(ground, GivenContacts) and of not in GIVEN_IN:
+        raise StateError(
+            f"{of}: given contacts are found by Python, step by step",
+            "use pp.simulate, or robot.step in a loop",
+        )
+    if isinstance(ground, GivenContacts) and of == "simulate" and not ground.is_function:
+        raise StateError(
+            "simulate: given contacts are those of one configuration",
+            "give pp.GivenContacts(find=...), a function q -> points, normals, gaps",
+        )
     if not plant.is_robot:
         raise StateError(
             f"{of}: contacts with a ground are for robots, and {plant.name} is "
@@ -108,14 +121,18 @@ class ContactStep:
         tau: np.ndarray,
         dt: np.ndarray,
         samples: bool = False,
+        ground: Ground | None = None,
     ) -> GroundStep:
-        """A step of dt. With `samples`, the states are (..., samples, n), and
-        numbers with batch axes belong to the axes before that."""
+        """A step of dt; `ground` has the given contacts of this step, if they differ. With
+        `samples`, the states are (..., samples, n), and numbers with batch axes belong to the axes
+        before that."""
 
         def of_motion(x: np.ndarray) -> np.ndarray:
             return x[..., None, :] if samples and x.ndim > 1 else x
 
         numbers = {name: of_motion(np.asarray(x, float)) for name, x in self.numbers.items()}
+        found = self.contacts.found(q, ground)
+        numbers |= {contact_place(name): x for name, x in found.items()}
         values = {"q": q, "v": v, "tau": tau, "h": dt[..., None], **numbers}
         lead = np.broadcast_shapes(*(x.shape[:-1] for x in values.values()))
         count = math.prod(lead)
@@ -136,8 +153,11 @@ class ContactStep:
         shaped = [x.reshape(*lead, x.shape[-1]) for x in out]
         q1, v1, total, impulse, mode, *sums = shaped
         robot = self.sampled_robot if samples else self.robot
-        forces = self.contacts.forces(impulse, self.axes(q, samples), dt[..., None, None])
-        gaps = np.broadcast_to(contact_gaps(self.contacts, q, robot, samples), mode.shape)
+        poses, given = frame_poses(contacts, q, robot), found.get("given")
+        axes = contacts.axes(poses, samples, given)
+        forces = contacts.forces(impulse, axes, dt[..., None, None])
+        each = contacts.geometry(poses, contacts.cells(poses, samples), given)[1]
+        gaps = np.stack(np.broadcast_arrays(*each, mode[..., 0])[:-1], axis=-1)
         modes = np.nan_to_num(mode).astype(np.int8)
         residual = np.sqrt(total)
         state = ContactState(forces, gaps, modes, residual[..., : contacts.count])
@@ -146,4 +166,5 @@ class ContactStep:
     def axes(self, q: np.ndarray, samples: bool = False) -> np.ndarray:
         """(..., c, 3, 3): normal, tangent, tangent of each contact, in world axes."""
         robot = self.sampled_robot if samples else self.robot
-        return self.contacts.axes(frame_poses(self.contacts, q, robot), samples)
+        given = self.contacts.found(q).get("given")
+        return self.contacts.axes(frame_poses(self.contacts, q, robot), samples, given)

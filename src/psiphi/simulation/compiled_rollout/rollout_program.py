@@ -130,9 +130,14 @@ class RolloutOptions:
             *[PARAMETERS] * self.has_parameters,
             *map(contact_blocks.contact_place, self.contacts.numbers if self.contacts else ()),
             *map(contact_blocks.contact_place, self.contacts.tables if self.contacts else ()),
+            *([contact_blocks.contact_place("given")] if self._has_given else []),
         )
         constant_reference = () if self.time_varying else self.law.reference_places
         return ("q", "v", "h", *forces, *map(law_place, (*self.law_numbers, *constant_reference)))
+
+    @property
+    def _has_given(self) -> bool:
+        return self.contacts is not None and bool(self.contacts.given)
 
     @property
     def derivative_places(self) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ from psiphi.compiler.passes import UNROLL_LIMIT, is_large
 from psiphi.model.contact.closest_points import contact_axes
 from psiphi.model.contact.contact_pairs import ContactPair, ContactSolid, Place
 from psiphi.model.contact.contact_points import ContactPoint, on_shared_frames
+from psiphi.model.contact.given_contacts import NUMBERS, GivenContacts
 from psiphi.model.contact.ground import Ground, check_ground
 from psiphi.model.model import WORLD
 from psiphi.model.spatial.branch_free import choose, less, maximum, minimum
@@ -61,6 +62,7 @@ CORRECTION = 0.2  # the share of a depth that one step undoes
 CORRECTION_SPEED = 0.1  # m/s, at most
 IMPACT_SPEED = 0.01  # m/s, above which a contact rebounds
 MAX_CONTACTS = 64
+WORLD_NAME, NO_LEVER, SIGNS = "world", (0.0, 0.0, 0.0), (1.0, -1.0)
 
 
 class GroundContact:
@@ -75,15 +77,26 @@ class GroundContact:
     def __init__(self, robot: Robot, ground: Ground, stops: JointStops | None = None):
         check_ground("the ground", ground)
         pairs = robot.contact_pairs
-        if not robot.contact_points and not pairs:
+        given = ground if isinstance(ground, GivenContacts) else None
+        if not robot.contact_points and not pairs and given is None:
             raise StateError(
                 f"contacts is {ground}, but {robot.name} has no contact points",
                 'give it shapes: robot.with_contacts({"*_foot": pp.Sphere(0.03)}), or '
                 'robot.with_contacts("collision") for those of its file',
             )
         parts = [*robot.contact_points, *(solid for pair in pairs for solid in pair.solids)]
+        names = () if given is None else check_pairs(robot, given)
+        parts += [ContactPoint("", x, NO_LEVER) for pair in names for x in pair if x != WORLD_NAME]
         parts = list(on_shared_frames(parts, robot.frames))
         self.robot, self.ground, self.stops = robot, ground, stops
+        last = len(robot.contact_points) + 2 * len(pairs)
+        frames, parts = iter([x.frame for x in parts[last:]]), parts[:last]
+        # of given contacts: (frame, sign of the force on it)
+        signed = [[*zip(pair, SIGNS, strict=True)] for pair in names]
+        self.given: tuple[Sides, ...] = tuple(
+            tuple((next(frames), sign) for name, sign in pair if name != WORLD_NAME)
+            for pair in signed
+        )
         self.points = tuple(x for x in parts if isinstance(x, ContactPoint))
         solids = [x for x in parts if isinstance(x, ContactSolid)]
         self.pairs = tuple(
@@ -103,6 +116,7 @@ class GroundContact:
                 "lock joints that matter less: robot.lock(...)",
             )
         sides = [*[((point.frame, 1.0),) for point in self.points], *map(self._sides, self.pairs)]
+        sides += self.given
         self._check_shapes()
         with_axes = len(self.points) if ground.grid is None else 0
         self.space = ContactSpace(sides, ground.axes, with_axes, self.stop_count)
@@ -171,7 +185,7 @@ class GroundContact:
     @property
     def count(self) -> int:
         """The number of contacts."""
-        return len(self.points) + len(self.pairs)
+        return len(self.points) + len(self.pairs) + len(self.given)
 
     @property
     def stop_count(self) -> int:
@@ -192,7 +206,8 @@ class GroundContact:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(x.name for x in (*self.points, *self.pairs))
+        given = self.ground.contact_names if isinstance(self.ground, GivenContacts) else ()
+        return (*(x.name for x in (*self.points, *self.pairs)), *given)
 
     @property
     def key(self) -> list:
@@ -203,7 +218,7 @@ class GroundContact:
         laws = [ground.is_rigid, ground.rebounds, ground.iterations, ground.tolerance]
         laws += [] if self.stops is None else [x.tolist() for x in self.stops.range]
         surface = [ground.axes, ground.offset] if ground.grid is None else [ground.grid]
-        return [points, *surface, *laws, *map(repr, self.pairs), *fixed]
+        return [points, *surface, *laws, *map(repr, self.pairs), *fixed, *map(list, self.given)]
 
     @cached_property
     def numbers(self) -> dict[str, np.ndarray]:
@@ -222,6 +237,17 @@ class GroundContact:
             return {}
         heights = self.ground.heights
         return {"height": heights.reshape(*heights.shape[:-2], -1)}
+
+    def found(self, q: np.ndarray, ground: Ground | None = None) -> dict[str, np.ndarray]:
+        """{name: (..., n)} of the given contacts at q (..., nq), which are those of `ground`."""
+        own = self.ground if ground is None else ground
+        if not isinstance(own, GivenContacts):
+            return {}
+        numbers, friction = own.found(q)
+        values = {"given": numbers.reshape(*numbers.shape[:-2], -1)}
+        if friction is None:
+            return values
+        return values | {"friction": self._per_contact("friction", friction)}
 
     def _per_contact(self, name: str, value: Any) -> np.ndarray:
         array = np.asarray(value, dtype=float)
@@ -244,6 +270,7 @@ class GroundContact:
         q: np.ndarray | None = None,
         v: np.ndarray | None = None,
         cells: np.ndarray | None = None,
+        given: np.ndarray | None = None,
         **numbers: np.ndarray,
     ) -> Values:
         """The geometry, the velocities without contact forces, and the start of the solver; near: 1
@@ -253,7 +280,7 @@ class GroundContact:
         velocities in world axes with v_f, `velocities_before` with the v of the start. With stops,
         q and v are the configuration and v_f."""
         (step,) = entries(h)
-        places, gaps = self.geometry(poses, cells)
+        places, gaps = self.geometry(poses, cells, given)
         sides, stops, free_stops = self._stop_speeds(step, q, v)
         moving = self._speeds(places, velocities)
         k = entries(numbers["stiffness"]) if "stiffness" in numbers else [None] * self.count
@@ -354,10 +381,14 @@ class GroundContact:
     # -- geometry ----------------------------------------------------------------------------------
 
     def geometry(
-        self, poses: np.ndarray, cells: np.ndarray | None = None
+        self,
+        poses: np.ndarray,
+        cells: np.ndarray | None = None,
+        given: np.ndarray | None = None,
     ) -> tuple[list[ContactPlace], list[Any]]:
         """The place of each contact, and its gap. `cells` are what `lookup` finds at
-        `grid_points`, for a ground with heights; by default of the heights themselves."""
+        `grid_points`, for a ground with heights; by default of the heights themselves. `given` are
+        the numbers of given contacts."""
         T, places, gaps = entries(poses), [], []
         if self.lookup is not None and cells is None:
             cells = self.cells(poses)
@@ -366,12 +397,18 @@ class GroundContact:
             place, gap = self._on_ground(i, rotation, origin, cells)
             places.append(place)
             gaps.append(gap)
-        for pair, sides in zip(self.pairs, self.space.sides[len(self.points) :], strict=True):
+        for pair, sides in zip(self.pairs, self.space.sides[len(self.points) :], strict=False):
             first, second = (self._frame_place(T, solid.frame) for solid in pair.solids)
             at = pair.approach(first, second)
             levers = [subtract(at.point, self._frame_place(T, name)[1]) for name, _ in sides]
             places.append(ContactPlace(levers, contact_axes(at.normal)))
             gaps.append(at.gap)
+        numbers = [] if given is None else entries(given)
+        for i, sides in enumerate(self.given):
+            *at, gap = numbers[NUMBERS * i : NUMBERS * i + NUMBERS]
+            levers = [subtract(at[:3], self._frame_place(T, name)[1]) for name, _ in sides]
+            places.append(ContactPlace(levers, contact_axes(at[3:])))
+            gaps.append(gap)
         return places, gaps
 
     def _on_ground(
@@ -465,9 +502,11 @@ class GroundContact:
                 speeds.append(moving[-1] + _bias(gap, h, None, None))
         return sides, speeds, moving
 
-    def axes(self, poses: np.ndarray, samples: bool = False) -> np.ndarray:
+    def axes(
+        self, poses: np.ndarray, samples: bool = False, given: np.ndarray | None = None
+    ) -> np.ndarray:
         """(..., c, 3, 3): normal, tangent, tangent of each contact, in world axes."""
-        places, _ = self.geometry(poses, self.cells(poses, samples))
+        places, _ = self.geometry(poses, self.cells(poses, samples), given)
         found = [place.axes or self.ground.axes for place in places]
         flat = np.broadcast_arrays(*(x for axes in found for axis in axes for x in axis))
         return np.stack(flat, axis=-1).reshape(*flat[0].shape, self.count, 3, 3)
@@ -477,6 +516,23 @@ class GroundContact:
         contacts = impulse[..., : 3 * self.count]
         shaped = contacts.reshape(*impulse.shape[:-1], self.count, 1, 3)
         return (shaped @ axes)[..., 0, :] / dt
+
+
+def check_pairs(robot: Robot, given: GivenContacts) -> list[tuple[str, str]]:
+    """The names of the frames of given contacts; an error if they cannot move to each other."""
+    found = []
+    for first, second in given.pairs:
+        names = robot.frame(first).name, robot.frame(second).name
+        bodies = [robot.frame(name).body for name in names]
+        if bodies[0] == bodies[1]:
+            raise StateError(
+                f"pairs has {(first, second)}, which are on one body of {robot.name}, or both "
+                "fixed",
+                "name frames of links that move relative to each other",
+            )
+        words = [WORLD_NAME if b == WORLD else x for x, b in zip(names, bodies, strict=True)]
+        found.append((words[0], words[1]))
+    return found
 
 
 def _bias(gap: Any, h: Any, k: Any, d: Any) -> Any:

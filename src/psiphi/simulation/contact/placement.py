@@ -6,6 +6,7 @@ import numpy as np
 
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
+from psiphi.model.contact.given_contacts import GivenContacts
 from psiphi.model.contact.ground import Ground, check_ground
 from psiphi.model.state_checks import batch_element
 from psiphi.robot.robot import Robot
@@ -25,7 +26,8 @@ def contact_gaps(
     from each other. With `samples`, q has an axis of samples after those of the ground's numbers.
     """
     poses = frame_poses(contacts, q, robot)
-    gaps = contacts.geometry(poses, contacts.cells(poses, samples))[1]
+    given = contacts.found(q).get("given")
+    gaps = contacts.geometry(poses, contacts.cells(poses, samples), given)[1]
     return np.stack(np.broadcast_arrays(*gaps), axis=-1)
 
 
@@ -47,6 +49,7 @@ def on_ground(robot: Robot, q: Numbers, ground: Ground | None = None) -> np.ndar
     0.03
     """
     given = Ground() if ground is None else check_ground("on_ground: ground", ground)
+    given = given.law if isinstance(given, GivenContacts) else given
     contacts = GroundContact(robot, given)
     if robot.joints[0].kind != "free":
         raise StateError(

@@ -14,6 +14,7 @@ from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
 from psiphi.functions.arrays.array_dispatch import convert_like, dispatch, is_tracer
 from psiphi.functions.arrays.function_registry import register
 from psiphi.model.contact.contact_state import ContactState
+from psiphi.model.contact.given_contacts import GivenContacts
 from psiphi.model.contact.ground import Ground
 from psiphi.robot.robot import Robot
 from psiphi.simulation.compiled_rollout.contact_step import (
@@ -50,13 +51,19 @@ def ground_step(
             "step: contacts are not implemented for Dask arrays", "use pp.rollout, or x.compute()"
         )
     if any(map(is_foreign, (q, v, tau, dt, *robot.parameter_arguments))):
+        if isinstance(ground, GivenContacts):
+            raise StateError(
+                "step: given contacts have no derivatives, and arguments are of torch or JAX",
+                "give NumPy arrays",
+            )
         return _step_of_tensors(robot, q, v, tau, dt, ground)
     q, v, tau = (np.asarray(x, dtype=float) for x in read_state("step", robot, q, v, tau))
     robot.check_nonzero_quaternions("step", q)
     h = read_dt(dt)
     check_batch("step", (q, v, tau), h, robot.parameter_arguments)
     with np.errstate(all="ignore"):
-        solved = _contact_step(robot, ground)(q, v, tau, np.asarray(h, dtype=float))
+        own = ground.origin if isinstance(ground, GivenContacts) else ground
+        solved = _contact_step(robot, own)(q, v, tau, np.asarray(h, dtype=float), ground=ground)
     return solved.q, solved.v, solved.contacts
 
 

@@ -41,7 +41,13 @@ def _ground_wrenches(
 ) -> FrameWrenches:
     """Of contacts with the ground and pairs of links: forces (..., c, 3) in world axes, those of
     pairs on their first links."""
-    contacts, found = GroundContact(robot, Ground(**motion.info["ground"])), _recorded(forces)
+    found = _recorded(forces)
+    if found.shape[-2] != len(robot.contact_points) + len(robot.contact_pairs):
+        raise StateError(
+            "the motion has given contacts, whose points are not recorded",
+            "measure contacts of shapes: robot.with_contacts(...)",
+        )
+    contacts = GroundContact(robot, Ground(**motion.info["ground"]))
     poses = np.concatenate(
         [_flat_pose(robot.frame_pose(q, frame)) for frame in contacts.frames], axis=-1
     )

@@ -74,6 +74,8 @@ class SimulationProblem:
     def why_not_compiled(self, tau: object) -> str:
         """Why there is no kernel for this problem; "" if there is one."""
         why = why_not_compiled(self.plant.system, tau, self.method, self.limits == "block")
+        given = self.contacts is not None and bool(self.contacts.given)
+        why = why or ("contacts are found by Python" if given else "")
         return why or ("f_ext acts" if self.field.push else "")
 
     @cached_property

@@ -58,6 +58,7 @@ GROUPS = {  # heading of a page -> its public names
         "Sphere",
         "Point",
         "Points",
+        "Hull",
         "Capsule",
         "Box",
         "Cylinder",

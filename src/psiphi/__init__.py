@@ -30,7 +30,15 @@ _NAMES = {  # module: the public names it defines
         "StateError",
     ),
     "model.model": ("Body", "Frame", "Model", "Pose"),
-    "model.contact.contact_shapes": ("Box", "Capsule", "Cylinder", "Point", "Points", "Sphere"),
+    "model.contact.contact_shapes": (
+        "Box",
+        "Capsule",
+        "Cylinder",
+        "Hull",
+        "Point",
+        "Points",
+        "Sphere",
+    ),
     "model.contact.given_contacts": ("GivenContacts",),
     "model.contact.ground": ("Ground",),
     "model.flexible.beam": ("Beam",),
@@ -136,6 +144,7 @@ __all__ = [
     "GravityCompensation",
     "GivenContacts",
     "Ground",
+    "Hull",
     "IKResult",
     "IMU",
     "JointTorque",
@@ -234,7 +243,15 @@ if TYPE_CHECKING:
     from psiphi.functions.expression_function import function
     from psiphi.io import conventions as interop
     from psiphi.io.dh import DH
-    from psiphi.model.contact.contact_shapes import Box, Capsule, Cylinder, Point, Points, Sphere
+    from psiphi.model.contact.contact_shapes import (
+        Box,
+        Capsule,
+        Cylinder,
+        Hull,
+        Point,
+        Points,
+        Sphere,
+    )
     from psiphi.model.contact.given_contacts import GivenContacts
     from psiphi.model.contact.ground import Ground
     from psiphi.model.flexible.beam import Beam

@@ -8,9 +8,9 @@ import pytest
 
 from psiphi import scenes
 from psiphi.apps.viewer.geometry import urdf_visuals
-from psiphi.apps.viewer.geometry.mesh_files import read_mesh
 from psiphi.apps.viewer.html_page import page_data
 from psiphi.apps.viewer.scene import scene
+from psiphi.io.meshes.mesh_files import read_mesh
 from psiphi.robot.load import load
 from tests.hostile import bombs
 from tests.hostile.boxed import boxed

@@ -31,7 +31,7 @@ import numpy as np
 
 from psiphi import scenes
 from psiphi._util.errors import Error
-from psiphi.apps.viewer.geometry.mesh_files import read_mesh
+from psiphi.io.meshes.mesh_files import read_mesh
 from psiphi.robot.load import load
 from tests.hostile import faults, kernel_faults, planted
 from tests.hostile.boxed import boxed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -13,8 +13,9 @@ import numpy as np
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import ModelError
 from psiphi._util.text import shown
-from psiphi._util.validate import is_list, matching_names
+from psiphi._util.validate import is_list, matching_names, whole_number
 from psiphi.io import save as saving
+from psiphi.io.meshes.mesh_hulls import mesh_hull
 from psiphi.io.urdf.srdf import read_postures
 from psiphi.model.builder import builder_values
 from psiphi.model.builder.builder import Builder
@@ -292,12 +293,14 @@ class EditingMethods(Model):
         *,
         pairs: Iterable[tuple[str, str]] = (),
         ground: Names = "*",
+        mesh_points: int = 8,
     ) -> Self:
         """The robot with shapes that can touch, in `pp.simulate(..., contacts=pp.Ground())`.
 
         `contacts` maps frames, or patterns of their names, to a `pp.Point`, `Sphere`, `Capsule`,
-        `Box`, `Cylinder` or `Points`, or to a list of them. "collision" takes the collision shapes
-        of the robot's file, on `links` if given; meshes are left out, with a warning. The shapes
+        `Box`, `Cylinder`, `Points` or `Hull`, or to a list of them. "collision" takes the collision
+        shapes of the robot's file, on `links` if given. Of a mesh they are at most `mesh_points`
+        points of its convex hull, with a warning that says by how much they are off. The shapes
         replace earlier ones.
 
         All shapes of links that move can touch the ground, or only those on the frames `ground`.
@@ -313,7 +316,10 @@ class EditingMethods(Model):
         >>> [pair.name for pair in robot.contact_pairs]
         ['LF_FOOT|LH_FOOT', 'RF_FOOT|RH_FOOT']
         """
-        found = read_contacts(self, self.shapes, contacts, links, pairs, ground)
+        if whole_number("mesh_points", mesh_points) < 4:
+            raise ModelError(f"mesh_points is {mesh_points}", "give at least 4")
+        hull = partial(mesh_hull, points=mesh_points)
+        found = read_contacts(self, self.shapes, contacts, links, pairs, ground, hull)
         return replace(self, contact_points=found.points, contact_pairs=found.pairs)
 
     @property

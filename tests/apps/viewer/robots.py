@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import psiphi as pp
-from psiphi.apps.viewer.geometry.triangles import Mesh
+from psiphi.io.meshes.triangles import Mesh
 from psiphi.simulation.simulate.simulate import simulate
 
 

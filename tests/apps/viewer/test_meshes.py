@@ -8,8 +8,8 @@ import pytest
 import psiphi as pp
 from psiphi._util.errors import ModelError
 from psiphi.apps.viewer import scene
-from psiphi.apps.viewer.geometry.mesh_files import read_mesh
-from psiphi.apps.viewer.geometry.triangles import Mesh, merge_vertices, simplified
+from psiphi.io.meshes.mesh_files import read_mesh
+from psiphi.io.meshes.triangles import Mesh, merge_vertices, simplified
 from psiphi.model.builder.builder import Builder
 from tests.apps.viewer.robots import volume
 

@@ -17,9 +17,9 @@ from psiphi._util.errors import StateError
 from psiphi._util.escape import html, script_json
 from psiphi._util.files import atomic_write
 from psiphi._util.text import count_of, shown
-from psiphi.apps.viewer.geometry.triangles import Mesh, simplified
 from psiphi.apps.viewer.scene import Scene
 from psiphi.apps.viewer.svg_plots import COLORS, LEFT, RIGHT, WIDTH, Plot
+from psiphi.io.meshes.triangles import Mesh, simplified
 from psiphi.model.model import WORLD, Pose
 from psiphi.model.spatial.rotations import quaternions
 

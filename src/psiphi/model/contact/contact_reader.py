@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
@@ -12,12 +12,13 @@ from psiphi._util.text import count_of, shown
 from psiphi._util.validate import as_names, is_list, matching_names
 from psiphi.model.contact.contact_pairs import ContactPair, ContactSolid
 from psiphi.model.contact.contact_points import ContactPoint
-from psiphi.model.contact.contact_shapes import SOLIDS, ContactShape, solid
+from psiphi.model.contact.contact_shapes import SOLIDS, ContactShape, Hull, solid
 from psiphi.model.diagnostics import ReaderWarning, emit_warning
 from psiphi.model.model import WORLD, Model
 from psiphi.model.shapes import Shape, Surface
 
 COLLISION = "collision"
+SMALL_ERROR = 1e-4  # m: of points of a hull, that need no warning
 REMEDY = (
     'give {name: shape}, such as {"*_foot": pp.Sphere(0.03)}, or "collision" for the shapes of the '
     "robot's file"
@@ -46,11 +47,12 @@ def read_contacts(
     links: str | Iterable[str] | None,
     pairs: Iterable[tuple[str, str]] = (),
     ground: str | Iterable[str] = "*",
+    hull: Callable[[Shape], Hull | None] = lambda mesh: None,
 ) -> ReadContacts:
     """The contacts of a robot, from {pattern of frames: shape or shapes} or "collision"; `pairs`
-    and `ground` select among their frames."""
+    and `ground` select among their frames. `hull` reads the file of a mesh; None if it cannot."""
     if isinstance(contacts, str):
-        given = _collision_shapes(model, shapes, contacts, links)
+        given = _collision_shapes(model, shapes, contacts, links, hull)
     elif isinstance(contacts, Mapping):
         if links is not None:
             raise ModelError(
@@ -75,8 +77,8 @@ def _named_shapes(model: Model, contacts: ContactShapes) -> list[_Shapes]:
         if not isinstance(each, Sequence) or not all(isinstance(x, ContactShape) for x in each):
             raise ModelError(
                 f"the shape of {shown(pattern)} is {shown(given)}",
-                "give a pp.Point, pp.Sphere, pp.Capsule, pp.Box, pp.Cylinder or pp.Points, or a "
-                "list of them",
+                "give a pp.Point, pp.Sphere, pp.Capsule, pp.Box, pp.Cylinder, pp.Points or "
+                "pp.Hull, or a list of them",
             )
         for frame in matching_names("frames", pattern, model.frames, model.name):
             found.append(_Shapes(frame, [(_unique(frame, taken), x, None) for x in each]))
@@ -153,9 +155,14 @@ def _check_fixed_frames(model: Model, given: list[_Shapes], found: ReadContacts)
 
 
 def _collision_shapes(
-    model: Model, shapes: Iterable[Shape], word: str, links: str | Iterable[str] | None
+    model: Model,
+    shapes: Iterable[Shape],
+    word: str,
+    links: str | Iterable[str] | None,
+    hull: Callable[[Shape], Hull | None],
 ) -> list[_Shapes]:
-    """The collision shapes of the file; meshes are left out, with a warning."""
+    """The collision shapes of the file. Of meshes these are points of their hulls; those that
+    cannot be read are left out. A warning says both."""
     if word != COLLISION:
         raise ModelError(f"contacts is {shown(word)}", REMEDY)
     fixed = {frame.name for frame in model.frames.values() if frame.body == WORLD}
@@ -167,18 +174,27 @@ def _collision_shapes(
     found: list[_Shapes] = []
     taken: dict[str, int] = {}
     meshes: list[str] = []
+    hulls: dict[str, float] = {}  # the errors of links
     left_out: list[str] = []
     for shape in (shape for shape in known if shape.link in chosen):
-        if shape.kind not in SOLIDS:
+        made = solid(shape.kind, shape.size, shape.pose) if shape.kind in SOLIDS else hull(shape)
+        if made is None:
             meshes.append(shape.link)
             continue
-        made = solid(shape.kind, shape.size, shape.pose)
+        if isinstance(made, Hull):
+            hulls[shape.link] = max(made.error, hulls.get(shape.link, 0.0))
         found.append(_Shapes(shape.link, [(_unique(shape.link, taken), made, shape.surface)]))
         left_out += _left_out(shape)
     if meshes:
         which = ", ".join(dict.fromkeys(meshes))
         count = count_of(len(meshes), "collision mesh", "collision meshes")
         left_out.append(f"{count} left out, of {which}: give these links spheres, boxes or points")
+    if hulls and (worst := max(hulls, key=lambda link: hulls[link])) and hulls[worst] > SMALL_ERROR:
+        left_out.append(
+            f"the meshes of {count_of(len(hulls), 'link')} touch with points of their convex hulls "
+            f"that are up to {1e3 * hulls[worst]:.3g} mm off (of {worst}): mesh_points= sets their "
+            "number"
+        )
     emit_warning([ReaderWarning(line) for line in dict.fromkeys(left_out)])
     return found
 

@@ -6,7 +6,7 @@ A shape stands at `pose` in the frame it is given to: a `pp.Pose`, (x, y, z), a 
     Point      itself               Box        its 8 corners
     Sphere     itself               Cylinder   3 points on the rim of each end: the lowest one, and
     Capsule    2 spheres                       those 120 degrees from it
-    Points     each of them
+    Points     each of them             Hull       some vertices
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ import numpy as np
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import ModelError
 from psiphi._util.text import shown
-from psiphi._util.validate import read_array
+from psiphi._util.validate import read_array, whole_number
 from psiphi.model.builder.pose_values import read_pose
 from psiphi.model.contact.contact_points import ContactPoint, Vector
+from psiphi.model.contact.convex_hull import SupportPoints, support_points
 from psiphi.model.model import Pose
 from psiphi.model.spatial.screws import add
 from psiphi.model.spatial.small_matrices import apply
@@ -188,6 +189,64 @@ class Points(ContactShape):
             raise ModelError(
                 f"{name}: points is {shown(self.points)}", "give an array (n, 3) of finite numbers"
             )
+
+
+@dataclass(frozen=True)
+class Hull(ContactShape):
+    """The convex hull of vertices (n, 3), of a mesh for instance: at most `points` of them touch.
+
+    They are chosen so that their own hull differs from that of all vertices as little as possible;
+    `error` (m) is the largest distance of a vertex from it.
+
+    >>> corners = [(x, y, z) for x in (-0.1, 0.1) for y in (-0.2, 0.2) for z in (0.0, 0.3)]
+    >>> hull = Hull([*corners, (0.0, 0.0, 0.1)])
+    >>> len(hull.contact_points("trunk", "trunk")), hull.error
+    (8, 0.0)
+    """
+
+    vertices: Numbers
+    points: int = 8
+    pose: Pose | Numbers | None = None
+
+    def at(self, pose: Pose) -> Hull:
+        """The same hull at another pose."""
+        moved = Hull(self.vertices, self.points, pose)
+        moved.__dict__["_found"] = self._support("the hull")
+        return moved
+
+    @property
+    def error(self) -> float:
+        """The largest distance (m) of a vertex from the hull of the points."""
+        return self._support("the hull").error
+
+    def _points(self) -> Iterable[Placed]:
+        for point in self._support("the hull").points:
+            yield _vector(point.tolist()), 0.0, None, 0.0
+
+    def _support(self, name: str) -> SupportPoints:
+        known: SupportPoints | None = self.__dict__.get("_found")
+        if known is None:
+            known = support_points(np.asarray(self.vertices, dtype=float), self.points)
+            if known is None:
+                raise ModelError(
+                    f"{name}: the vertices of a hull are in one plane",
+                    "give pp.Points, or vertices of a body that is not flat",
+                )
+            self.__dict__["_found"] = known
+        return known
+
+    def check(self, name: str) -> None:
+        """(Internal use only) Raise an error unless the vertices span a body."""
+        array, fault = read_array(self.vertices, None)
+        is_list = not fault and array.ndim == 2 and array.shape[-1] == 3 and len(array) > 3
+        if not is_list or not (np.abs(array.astype(float)) < 1e50).all():
+            raise ModelError(
+                f"{name}: vertices is {shown(self.vertices)}",
+                "give an array (n, 3) of finite numbers, 4 rows at least",
+            )
+        if whole_number(f"{name}: points", self.points) < 4:
+            raise ModelError(f"{name}: points is {self.points}", "give at least 4")
+        self._support(name)
 
 
 SOLIDS: dict[str, Callable[..., ContactShape]] = {  # the kinds of `model/shapes.py`

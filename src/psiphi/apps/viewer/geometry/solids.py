@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from psiphi.apps.viewer.geometry.link_poses import rotation_with_z_along
-from psiphi.apps.viewer.geometry.triangles import Mesh
+from psiphi.io.meshes.triangles import Mesh
 from psiphi.model.model import Pose
 
 ROUND_SEGMENTS = 32  # of a circle
@@ -60,15 +60,6 @@ class DrawnSolid:
         return (
             radius + length / 2 if self.kind == "capsule" else float(np.hypot(radius, length / 2))
         )
-
-
-def hex_color(rgb: Iterable[float]) -> str:
-    """Red, green and blue in 0..1 as #rrggbb.
-
-    >>> hex_color((1.0, 0.5, 0.0))
-    '#ff8000'
-    """
-    return "#" + "".join(f"{round(255 * min(max(float(x), 0.0), 1.0)):02x}" for x in rgb)
 
 
 def box(body: int, size: Sequence[float] | np.ndarray, pose: Pose, color: str) -> DrawnSolid:

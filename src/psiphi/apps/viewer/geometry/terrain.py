@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from psiphi.apps.viewer.geometry.solids import DrawnSolid
-from psiphi.apps.viewer.geometry.triangles import Mesh
+from psiphi.io.meshes.triangles import Mesh
 from psiphi.model.contact.height_field import HeightGrid
 from psiphi.model.model import WORLD, Pose
 

@@ -11,14 +11,14 @@ import numpy as np
 from psiphi._util.errors import ModelError, StateError
 from psiphi._util.text import first_names, shown
 from psiphi._util.validate import is_list
-from psiphi.apps.viewer.geometry.mesh_files import is_readable_mesh, read_mesh
-from psiphi.apps.viewer.geometry.solids import PALETTE, DrawnSolid, hex_color
+from psiphi.apps.viewer.geometry.solids import PALETTE, DrawnSolid
 from psiphi.apps.viewer.geometry.stick_figure import (
     flexible_bodies,
     stick_figure_solids,
     tree_numbers,
 )
-from psiphi.apps.viewer.geometry.triangles import Mesh
+from psiphi.io.meshes.mesh_files import is_readable_mesh, read_mesh
+from psiphi.io.meshes.triangles import Mesh, hex_color
 from psiphi.io.urdf.urdf import load_shapes
 from psiphi.model.model import IDENTITY, WORLD, Frame, Model, Pose
 from psiphi.model.shapes import Shape

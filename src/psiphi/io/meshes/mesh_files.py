@@ -25,8 +25,8 @@ import numpy as np
 
 from psiphi._util.errors import ModelError
 from psiphi._util.text import shown
-from psiphi.apps.viewer.geometry.collada import read_dae
-from psiphi.apps.viewer.geometry.triangles import (
+from psiphi.io.meshes.collada import read_dae
+from psiphi.io.meshes.triangles import (
     MAX_TRIANGLES,
     Mesh,
     check_triangle_count,

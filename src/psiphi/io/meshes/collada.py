@@ -11,8 +11,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from psiphi.apps.viewer.geometry.solids import hex_color
-from psiphi.apps.viewer.geometry.triangles import Mesh, check_triangle_count, merge_vertices
+from psiphi.io.meshes.triangles import Mesh, check_triangle_count, hex_color, merge_vertices
 from psiphi.model.spatial.rotations import rotation_about
 
 MAX_NODES, MAX_ELEMENTS, MAX_DEPTH = 10_000, 500_000, 512

@@ -1,7 +1,9 @@
-"""Triangle meshes: merging equal vertices, reducing the number of triangles, the triangle limit."""
+"""Triangle meshes: merging equal vertices, reducing the number of triangles, the triangle limit;
+colours."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,3 +85,12 @@ def _least_vertex_first(faces: np.ndarray) -> np.ndarray:
     rows."""
     first = faces.argmin(axis=1)
     return (first[:, None] + np.arange(3)) % 3
+
+
+def hex_color(rgb: Iterable[float]) -> str:
+    """Red, green and blue in 0..1 as #rrggbb.
+
+    >>> hex_color((1.0, 0.5, 0.0))
+    '#ff8000'
+    """
+    return "#" + "".join(f"{round(255 * min(max(float(x), 0.0), 1.0)):02x}" for x in rgb)

@@ -7,6 +7,7 @@ import psiphi as pp
 from psiphi.model.spatial.scalar_arrays import entries
 from psiphi.simulation.contact.cone_solver import ContactBlock
 from psiphi.simulation.contact.contact_newton import (
+    NewtonOptions,
     Problem,
     coordinate_operations,
     joint_operations,
@@ -156,8 +157,8 @@ def test_both_systems_of_newtons_method_agree(stops):
     lam = entries(abs(rng.standard_normal(space.impulse_size)))
     V = entries(omega @ np.array(space.wrench(rows, lam)))
     for x, y in zip(
-        newton_step(problem, lam, V, 1.0),
-        newton_step(problem._replace(half=half), lam, V, 1.0),
+        newton_step(problem, lam, V, NewtonOptions()),
+        newton_step(problem._replace(half=half), lam, V, NewtonOptions()),
         strict=True,
     ):
         np.testing.assert_allclose(x, y, rtol=1e-6, atol=1e-6)

@@ -1,7 +1,7 @@
 """The ground of a scene or a study, and the shapes of a robot that touch it.
 
     [ground]                   friction, restitution, stiffness, damping, normal, point, iterations,
-                               tolerance, height, size: the arguments of `pp.Ground`
+                               tolerance, height, size, law, smooth: the arguments of `pp.Ground`
     contacts = "collision"     of a robot: the collision shapes of its file
     contacts = { "*_foot" = { sphere = 0.03, at = [0, 0, 0.01] } }
                                by frames: sphere, box, capsule, cylinder, points; or a list of them

@@ -10,10 +10,19 @@ import numpy as np
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import ModelError, StateError
 from psiphi._util.text import count_of, shown
-from psiphi._util.validate import positive_number, read_array, whole_number
+from psiphi._util.validate import (
+    nonnegative_number,
+    one_of,
+    positive_number,
+    read_array,
+    whole_number,
+)
 from psiphi.model.contact.contact_points import Vector, perpendicular
 from psiphi.model.contact.height_field import HeightGrid
 from psiphi.model.spatial.screws import cross
+
+LAWS = ("coulomb", "convex")
+LEAST_SMOOTH, MOST_SMOOTH = 1e-6, 1.0  # m/s
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -26,11 +35,15 @@ class Ground:
     restitution  Newton's coefficient, 0 to 1: the speed after an impact over that before; as
                  friction. It is not applied where it would add energy
     stiffness    N/m of each contact; damping in N s/m goes with it
-    iterations   at most so many sweeps of the solver over the contacts in a step
+    iterations   at most so many iterations of the solver in a step
     tolerance    m/s: a step whose contacts violate the law by more is an event "contact not solved"
     height       (..., nx, ny) in m: the heights of a grid above `point`, with an entry for each
                  motion of a batch; height[i, j] is at the i-th x and the j-th y
     size         (x, y) in m: the sides of the grid, whose centre is above or below `point`
+    law          "coulomb"; or "convex", its relaxation, in which contacts that slide lift off at
+                 friction times the speed of sliding
+    smooth       m/s: 0, or a speed that smooths the law, for gradients: contacts push before they
+                 touch, and creep where they hold
 
     >>> Ground(friction=0.8)
     Ground(friction=0.8)
@@ -49,6 +62,8 @@ class Ground:
     tolerance: float = 1e-6
     height: Numbers | None = None
     size: Numbers | None = None
+    law: str = "coulomb"
+    smooth: float = 0.0
 
     def __post_init__(self) -> None:
         _check_coefficient("friction", self.friction, np.inf)
@@ -73,6 +88,13 @@ class Ground:
         if whole_number("iterations", self.iterations) < 1:
             raise ModelError("iterations is 0", "give at least 1")
         positive_number("tolerance", self.tolerance, "give a speed in m/s, such as 1e-6")
+        one_of("law", self.law, LAWS, kind=ModelError)
+        smooth = nonnegative_number("smooth", self.smooth, "give a speed in m/s, such as 1e-2")
+        if smooth and not LEAST_SMOOTH <= smooth <= MOST_SMOOTH:
+            raise ModelError(
+                f"smooth is {shown(self.smooth)}",
+                f"give a speed from {LEAST_SMOOTH:g} to {MOST_SMOOTH:g} m/s, or 0",
+            )
         self._check_heights()
 
     def _check_heights(self) -> None:

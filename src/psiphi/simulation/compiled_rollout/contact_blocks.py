@@ -71,7 +71,7 @@ def contact_loop(contact: GroundContact) -> Repeat:
         APPROACH,
         "contact.near",
         (RESPONSES,),
-        (SWEEP, NEWTON) if contact.solver.uses_newton else (SWEEP,),
+        iterations(contact),
         "contact.done",
         contact.ground.iterations,
         APPLY,
@@ -83,10 +83,17 @@ def lookup_order(contact: GroundContact) -> tuple[str, ...]:
     return (LOCATE, LOOKUP) if contact.lookup is not None else ()
 
 
+def iterations(contact: GroundContact) -> tuple[str, ...]:
+    """The blocks of an iteration."""
+    solver = contact.solver
+    return (SWEEP,) * solver.uses_sweeps + (NEWTON,) * solver.uses_newton
+
+
 def contact_conditions(contact: GroundContact) -> dict[str, str]:
     """{block: value} of the blocks that not every iteration runs."""
     found = {SWEEP: contact_place("sweeps"), NEWTON: contact_place("steps")}
-    return found if contact.solver.uses_newton else {}
+    blocks = iterations(contact)
+    return {name: found[name] for name in blocks} if len(blocks) > 1 else {}
 
 
 def contact_blocks(contact: GroundContact, implicit: bool, force: str) -> NamedBlocks:
@@ -97,7 +104,7 @@ def contact_blocks(contact: GroundContact, implicit: bool, force: str) -> NamedB
     residuals = contact.residual_count
     blocks = {
         START: trace("start", {"h": 1}, lambda h: {"total": np.repeat(0.0 * h, residuals)}),
-        SWEEP: trace("sweep", sizes, solver.sweep),
+        **({SWEEP: trace("sweep", sizes, solver.sweep)} if solver.uses_sweeps else {}),
         **({NEWTON: trace("newton", sizes, solver.newton)} if solver.uses_newton else {}),
         **ContactDynamics(contact, implicit).stages(),
     }

@@ -91,6 +91,9 @@ def _solver(contact: GroundContact) -> str:
             unknowns = (
                 "each step is a sweep over the joints, M + J* K J = H phi (M + B K B*) phi* H*"
             )
+        if not solver.uses_sweeps:
+            law = "smoothed" if solver.law.smooth else "convex"
+            return f"Newton's method for all contacts, because the law is {law}: {unknowns}"
         why = "contacts share a link" if solver.space.has_patches else "joints stop"
         return f"Newton's method for all contacts, and sweeps, because {why}: {unknowns}"
     if solver.space.has_patches:

@@ -1,4 +1,4 @@
-"""One contact by the laws of Signorini and Coulomb, exactly, without branches.
+"""One contact: its laws, and the exact solution of Signorini's and Coulomb's, without branches.
 
     c = A lam + r,    0 <= lam_n  _|_  c_n >= 0,    |lam_t| <= mu lam_n,
     lam_t = -mu lam_n c_t / |c_t|  where it slides
@@ -12,6 +12,16 @@ block of the contact, r the velocity without its own impulse. With the normal ro
 The contact is open if r_n >= 0; it sticks if lam(0) is in the cone; else it slides with the x > 0
 at which mu lam_n(x) = |lam_t(x)|. That x is 1 / |lam_t| times the sliding speed. Newton's method
 finds it within a bracket that bisection keeps closed.
+
+The laws are also fixed points of a projection p, with y = A_nn lam - c in m/s and any A_nn > 0:
+
+    A_nn lam = p(y)
+    Coulomb   p_n = [y_n],  p_t = y_t r / max(|y_t|, r),  r = mu p_n
+    convex    p = the point of the friction cone nearest to y; then c_n = mu |c_t| where it slides
+
+The smoothed laws replace [x] = max(x, 0) by (x + sqrt(x^2 + e^2)) / 2, with a speed e. Then
+(A_nn lam_n) c_n = e^2 / 4: a contact pushes at a distance, and creeps where it sticks. As e tends
+to 0 they tend to the rigid laws, which is also how `contact_solver.py` solves what else it cannot.
 """
 
 from __future__ import annotations
@@ -25,6 +35,7 @@ from psiphi.model.spatial.screws import square_root
 TINY = 1e-30  # below any square of an impulse or speed that matters
 ROUNDING = 1e-13  # of S: det S is 0 if the contact cannot move along a tangent
 NEWTON_STEPS = 2  # in one sweep; x is kept from sweep to sweep
+SMALL_SPEED = 1e-9  # m/s, below which |y_t| is smoothed in the convex law
 
 Vector3 = list[Any]  # numbers, arrays or tape expressions
 
@@ -59,6 +70,105 @@ class ContactBlock(NamedTuple):
 
 
 BLOCK_NUMBERS = len(ContactBlock.__annotations__)
+
+
+class ContactLaw(NamedTuple):
+    """Which law contacts obey: its cone, the speed e that smooths it (m/s), and the A_nn (1/kg) of
+    its projection, None for that of each contact, which makes no difference if e is 0."""
+
+    is_convex: bool = False
+    smooth: float = 0.0
+    mobility: float | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether this is the law of Coulomb itself, which `solve_contact` solves."""
+        return not self.is_convex and not self.smooth
+
+    def scale(self, block: ContactBlock) -> Any:
+        """A_nn."""
+        return block.normal if self.mobility is None else self.mobility
+
+    def projection(self, y: Vector3, mu: Any, smooth: Any) -> Projection:
+        """p and its derivative, smoothed by the speed `smooth`."""
+        return _nearest_point(y, mu, smooth) if self.is_convex else _friction_disc(y, mu, smooth)
+
+    def residual(self, y: Vector3, p: Vector3, mu: Any) -> Any:
+        """|p(y) - p| in m/s."""
+        of = self.projection(y, mu, self.smooth)
+        gap = [a - b for a, b in zip(of.point, p, strict=True)]
+        return square_root(gap[0] * gap[0] + gap[1] * gap[1] + gap[2] * gap[2])
+
+
+class Projection(NamedTuple):
+    """p = (normal, along d, 0), where d is the direction of y_t, and its derivative by y: 2 x 2 for
+    the normal and d, one number for the direction across."""
+
+    normal: Any
+    along: Any
+    direction: tuple[Any, Any]
+    nn: Any
+    nd: Any
+    dn: Any
+    dd: Any
+    across: Any
+
+    @property
+    def point(self) -> Vector3:
+        return [self.normal, self.along * self.direction[0], self.along * self.direction[1]]
+
+
+def positive_part(x: Any, smooth: Any) -> tuple[Any, Any]:
+    """[x] and its derivative."""
+    soft = less(0.0, smooth)
+    root = square_root(x * x + smooth * smooth + TINY)
+    value = choose(soft, 0.5 * (x + root), maximum(x, 0.0))
+    return value, choose(soft, 0.5 + 0.5 * x / root, less(0.0, x))
+
+
+def _friction_disc(y: Vector3, mu: Any, smooth: Any) -> Projection:
+    """Coulomb's law: |y_t| is T = sqrt(|y_t|^2 + e^2), and the larger of T and r is M = (T + r +
+    sqrt((T - r)^2 + e^2)) / 2."""
+    square = smooth * smooth + TINY
+    size = square_root(y[1] * y[1] + y[2] * y[2] + TINY)
+    normal, slope = positive_part(y[0], smooth)
+    r, T = mu * normal, square_root(size * size + square)
+    difference = T - r
+    root = square_root(difference * difference + square)
+    larger, inverse = 0.5 * (T + r + root), 1.0 / root
+    of_size, of_r = 0.5 + 0.5 * difference * inverse, 0.5 - 0.5 * difference * inverse
+    inverse = 1.0 / larger
+    share = r * inverse
+    return Projection(
+        normal,
+        share * size,
+        (y[1] / size, y[2] / size),
+        slope,
+        0.0 * slope,
+        mu * slope * size * (larger - r * of_r) * inverse * inverse,
+        share * (1.0 - size * size * of_size * inverse / T),
+        share,
+    )
+
+
+def _nearest_point(y: Vector3, mu: Any, smooth: Any) -> Projection:
+    """The convex law: p = [s] (1, mu d) + [x] (mu, -d), both over 1 + mu^2, with s = y_n + mu |y_t|
+    and x = mu y_n - |y_t|."""
+    size = square_root(y[1] * y[1] + y[2] * y[2] + SMALL_SPEED * SMALL_SPEED)
+    x, of_x = positive_part(mu * y[0] - size, mu * smooth)
+    s, of_s = positive_part(y[0] + mu * size, smooth)
+    share = 1.0 / (1.0 + mu * mu)
+    along, mixed = share * (mu * s - x), share * mu * (of_s - of_x)
+    return Projection(
+        share * (s + mu * x),
+        along,
+        (y[1] / size, y[2] / size),
+        share * (of_s + mu * mu * of_x),
+        mixed,
+        mixed,
+        share * (mu * mu * of_s + of_x),
+        minimum(maximum(along / size, 0.0), 1.0),
+    )
 
 
 def solve_contact(block: ContactBlock, r: Vector3, mu: Any, x: Any) -> tuple[Vector3, Any, Any]:

@@ -14,6 +14,8 @@ unknowns are in the axes (n, d, p) of each contact, and need no exchange of rows
 The modes follow from the solution, however it was found: with r = 1 / G_nn, a contact pushes if
 lambda_n - r (c_n + b_n) > 0, and then sticks if |lambda_t - r c_t| < mu lambda_n.
 
+Other laws (convex, smoothed: `cone_solver.py`) have one equation for all modes, A_nn lambda = p(y).
+
 If contacts are redundant, such as the four corners of a foot, A is singular: its null space has
 changes of the impulses that the equations leave open. REGULARIZATION times G_nn on the diagonal of
 its rows picks small ones. If they do not change the velocities, these have a derivative. If they
@@ -32,6 +34,7 @@ from psiphi.compiler.autodiff.implicit_solve import are_accurate, factor_rows, s
 from psiphi.model.spatial.branch_free import choose, less, maximum
 from psiphi.model.spatial.scalar_arrays import entries, stack_entries
 from psiphi.model.spatial.screws import dot, square_root
+from psiphi.simulation.contact.cone_solver import ContactLaw
 from psiphi.simulation.contact.ground_contact import GroundContact
 from psiphi.simulation.control.control_law import Values
 
@@ -41,13 +44,18 @@ TINY = 1e-30
 PER_CONTACT = ("push", "stick", "slip", "turn", "follow", "scale")
 
 
-def mode_sizes(count: int) -> dict[str, int]:
+def mode_sizes(count: int, law: ContactLaw) -> dict[str, int]:
     """{name: size} of what `find_modes` returns."""
-    return dict.fromkeys(PER_CONTACT, count) | {"direction": 2 * count, "factors": 9 * count**2}
+    names = PER_CONTACT if law.is_exact else ("scale",)
+    return dict.fromkeys(names, count) | {"direction": 2 * count, "factors": 9 * count**2}
 
 
 def find_modes(
-    G: Sequence[Sequence[Any]], c: Sequence[Any], friction: np.ndarray, impulse: np.ndarray
+    G: Sequence[Sequence[Any]],
+    c: Sequence[Any],
+    friction: np.ndarray,
+    impulse: np.ndarray,
+    law: ContactLaw,
 ) -> Values:
     """The mode of each contact, the weights of its equations, and the factors of A; `c` are the
     c + b of the solution.
@@ -57,20 +65,64 @@ def find_modes(
     turn, follow        the weights of c_p and lambda_p in the last equation: 1 and 0 for stick
     scale               G_nn, which gives friction the unit of a velocity
     """
+    if not law.is_exact:
+        return _find_factors(G, c, friction, impulse, law)
     lam = entries(impulse)
     modes = [
         _mode(G[i][i], c[i : i + 3], lam[i : i + 3], mu)
         for i, mu in zip(range(0, len(c), 3), entries(friction), strict=True)
     ]
     rows = _in_mode_axes(G, modes)
-    A = _matrix(rows, modes, entries(friction))
+    found = {name: [mode[name] for mode in modes] for name in PER_CONTACT}
+    return _with_factors(found, _matrix(rows, modes, entries(friction)), rows, modes)
+
+
+def _with_factors(
+    found: dict[str, list[Any]],
+    A: Sequence[Sequence[Any]],
+    rows: Sequence[Sequence[Any]],
+    modes: Sequence[dict[str, Any]],
+) -> Values:
+    """What is found, the directions, and the factors of A: NaN if it is singular."""
     factors = factor_rows(A)
     valid = are_accurate(factors, A) * _is_determined(factors, rows, modes)
     valid = 1.0 / valid  # infinite, and then NaN, if not
-    found = {name: [mode[name] for mode in modes] for name in PER_CONTACT}
     found["direction"] = [x for mode in modes for x in mode["direction"]]
     found["factors"] = [x * valid for row in factors for x in row]
     return {name: stack_entries(values) for name, values in found.items()}
+
+
+def _find_factors(
+    G: Sequence[Sequence[Any]],
+    c: Sequence[Any],
+    friction: np.ndarray,
+    impulse: np.ndarray,
+    law: ContactLaw,
+) -> Values:
+    """The same for laws with one equation: A = A_nn (1 - S) + S G, S = dp/dy."""
+    lam, projections, scales = entries(impulse), [], []
+    for i, mu in zip(range(0, len(c), 3), entries(friction), strict=True):
+        scale = G[i][i] if law.mobility is None else law.mobility + 0.0 * G[i][i]
+        y = [scale * x - u for x, u in zip(lam[i : i + 3], c[i : i + 3], strict=True)]
+        projections.append(law.projection(y, mu, law.smooth))
+        scales.append(scale)
+    modes = [{"direction": p.direction, "push": p.nn} for p in projections]
+    rows = _in_mode_axes(G, modes)
+    A = []
+    for i, (p, scale) in enumerate(zip(projections, scales, strict=True)):
+        own = [list(row) for row in rows[3 * i : 3 * i + 3]]
+        for k, row in enumerate(own):
+            row[3 * i + k] = row[3 * i + k] + (REGULARIZATION - 1.0) * scale
+        n, d, across = own
+        turned = [
+            [p.nn * x + p.nd * y for x, y in zip(n, d, strict=True)],
+            [p.dn * x + p.dd * y for x, y in zip(n, d, strict=True)],
+            [p.across * x for x in across],
+        ]
+        for k, row in enumerate(turned):
+            row[3 * i + k] = row[3 * i + k] + scale
+        A += turned
+    return _with_factors({"scale": scales}, A, rows, modes)
 
 
 def _mode(scale: Any, c: Sequence[Any], lam: Sequence[Any], mu: Any) -> dict[str, Any]:
@@ -166,24 +218,58 @@ def impulse_change(
     impulse: np.ndarray,
     near: np.ndarray,
     held: Mapping[str, np.ndarray],
+    law: ContactLaw,
 ) -> np.ndarray:
     """-A^-1 F: zero at the solution, with the derivative of the impulses by c + b and mu. `held`
     is what `find_modes` has returned; it is not used if no contact is near."""
-    size, (acts,) = len(c), entries(near)
     flat = entries(held["direction"])
-    directions = [flat[2 * i : 2 * i + 2] for i in range(size // 3)]
+    directions = [flat[2 * i : 2 * i + 2] for i in range(len(c) // 3)]
+    equations = _equations if law.is_exact else _law_equations
+    F = equations(c, entries(friction), entries(impulse), near, held, directions, law)
+    size, values = len(c), entries(held["factors"])
+    factors = [values[size * i : size * i + size] for i in range(size)]
+    return stack_entries(_from_modes([-x for x in solve_rows(factors, F)], directions))
+
+
+def _law_equations(
+    c: Sequence[Any],
+    friction: Sequence[Any],
+    lam: Sequence[Any],
+    near: np.ndarray,
+    held: Mapping[str, np.ndarray],
+    directions: Sequence[Sequence[Any]],
+    law: ContactLaw,
+) -> list[Any]:
+    """F = A_nn lambda - p(y) of each contact."""
+    (acts,), F = entries(near), []
+    for i, (mu, scale) in enumerate(zip(friction, entries(held["scale"]), strict=True)):
+        push = [scale * x for x in lam[3 * i : 3 * i + 3]]
+        y = [a - b for a, b in zip(push, c[3 * i : 3 * i + 3], strict=True)]
+        p = law.projection(y, mu, law.smooth).point
+        F += [acts * (a - b) for a, b in zip(push, p, strict=True)]
+    return _to_modes(F, directions)
+
+
+def _equations(
+    c: Sequence[Any],
+    friction: Sequence[Any],
+    lam: Sequence[Any],
+    near: np.ndarray,
+    held: Mapping[str, np.ndarray],
+    directions: Sequence[Sequence[Any]],
+    law: ContactLaw,
+) -> list[Any]:
+    """F of each contact by its mode."""
+    (acts,), F = entries(near), []
     weights = {name: entries(held[name]) for name in PER_CONTACT}
-    speeds, impulses = _to_modes(c, directions), _to_modes(entries(impulse), directions)
-    F = []
-    for i, mu in enumerate(entries(friction)):
+    speeds, impulses = _to_modes(c, directions), _to_modes(lam, directions)
+    for i, mu in enumerate(friction):
         of = {name: acts * values[i] for name, values in weights.items()}
         (c_n, c_d, c_p), (n, d, p) = (x[3 * i : 3 * i + 3] for x in (speeds, impulses))
         slip = of["slip"] * weights["scale"][i]
         F += [of["push"] * c_n, of["stick"] * c_d + slip * (d + mu * n)]
         F.append(of["turn"] * c_p + of["follow"] * p)
-    values = entries(held["factors"])
-    factors = [values[size * i : size * i + size] for i in range(size)]
-    return stack_entries(_from_modes([-x for x in solve_rows(factors, F)], directions))
+    return F
 
 
 def contact_velocities(

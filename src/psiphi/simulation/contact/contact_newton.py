@@ -1,25 +1,24 @@
 """Newton's method for the impulses of all contacts together.
 
-    z = lambda - rho u,   lambda_n = max(z_n, 0),
-    lambda_t = the point next to z_t of the disc of radius r = mu max(z_n, 0)
+    A lambda = p(A lambda - u)
 
-This is the equation of Alart and Curnier for the laws of Signorini and Coulomb, with any rho > 0;
-here rho = 1 / A_nn. Linearised, it says lambda = b - W u with a 3 x 3 matrix W for each contact:
+This is the law of contact (`cone_solver.py`) with any A > 0; for Coulomb's law the equation of
+Alart and Curnier. Here A = A_nn. With S = dp/dy, 3 x 3, a step says lambda = b - W u for each
+contact,
 
-    open    W = 0,  b = 0
-    sticks  W = k,  b = lambda
-    slips   lambda_n as if it stuck,  lambda_t = mu lambda_n d - s (1 - d d*) u_t,
-            d = z_t / |z_t|,  s = rho r / (|z_t| - r)
+    W = B S / A,   b = B (PROXIMAL S' A lambda + p - S y) / A,   B = (1 + PROXIMAL S' - S)^-1
 
-on its right-hand side with the lambda before. k = rho / PROXIMAL would be infinite for Newton's
-method: so the step keeps close to the lambda before, which makes redundant contacts unique, and
-vanishes as the steps converge. With u = c + E V + R lambda_n, V = Omega E* lambda, one step is
+on the right-hand side with the lambda and u before, y = A lambda - u; S' is the diagonal of S. A
+contact that sticks has S = 1, and W would be infinite without PROXIMAL: so the step keeps close to
+the lambda before, which makes redundant contacts unique, and vanishes as the steps converge. An
+open contact has S = 0, p = 0 and lambda = 0. With u = c + E V + R lambda_n, V = Omega E* lambda, a
+step is
 
     (1 + Omega K) V = Omega g,   K = sum E* W E,   g = sum E* (b - W c)
 
 with as many unknowns as coordinates, whatever the number of contacts: a linearised contact is an
-inertia of its frames, and a linearised joint stop one of its joint. A stop is open or closed: then
-W = k and b = lambda. The same step with the robot's velocities as unknowns, y = m* v, M = m m*, is
+inertia of its frames, and a linearised joint stop one of its joint. A stop has p = [y] in place of
+the cone. The same step with the robot's velocities as unknowns, y = m* v, M = m m*, is
 
     (1 + Y* K Y) y = Y* g,   V = Y y
 
@@ -33,9 +32,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from psiphi.model.spatial.branch_free import choose, less, maximum, minimum
-from psiphi.model.spatial.screws import dot, square_root
-from psiphi.simulation.contact.cone_solver import TINY, ContactBlock
+from psiphi.model.spatial.branch_free import choose, less, minimum
+from psiphi.model.spatial.screws import dot
+from psiphi.simulation.contact.cone_solver import (
+    ContactBlock,
+    ContactLaw,
+    Projection,
+    positive_part,
+)
 from psiphi.simulation.contact.contact_space import ContactSpace, Matrix, Scalars, pull, take
 
 PROXIMAL = 1e-4
@@ -59,6 +63,7 @@ class Problem(NamedTuple):
     compliance: Scalars | None = None
     still: Scalars | None = None
     free: Scalars | None = None
+    law: ContactLaw = ContactLaw()
 
     def velocity(self, i: int, V: Scalars, normal_impulse: Any) -> Scalars:
         """u of contact i, from the V of its coordinates."""
@@ -78,45 +83,29 @@ class Problem(NamedTuple):
         return take(V, self.space.columns[i])
 
 
-class _Mode(NamedTuple):
-    """The modes of a contact (1 or 0), the direction d of its friction, the factor s, and the
-    square of the residual."""
+class _Linear(NamedTuple):
+    """A lambda, y = A lambda - u, and the projection of y."""
 
-    closed: Any
-    sticks: Any
-    slips: Any
-    direction: Scalars
-    factor: Any
-    square: Any
+    push: Scalars
+    y: Scalars
+    projection: Projection
 
 
-def _mode(problem: Problem, i: int, lam: Scalars, V: Scalars, proximal: Any = PROXIMAL) -> _Mode:
+def _project(problem: Problem, i: int, lam: Scalars, V: Scalars, smooth: Any) -> _Linear:
     own, block = lam[3 * i : 3 * i + 3], problem.blocks[i]
-    u = problem.velocity(i, problem.part(i, V), own[0])
-    rho = block.inverse
-    z = [x - rho * y for x, y in zip(own, u, strict=True)]
-    size = square_root(z[1] * z[1] + z[2] * z[2] + TINY)
-    scale, normal = 1.0 / size, maximum(z[0], 0.0)
-    radius = problem.friction[i] * normal
-    closed, outside = less(0.0, z[0]), less(radius, size)
-    inside = choose(outside, radius * scale, 1.0)
-    gap = [own[0] - normal, own[1] - inside * z[1], own[2] - inside * z[2]]
-    factor = rho * radius / (maximum(size - radius, proximal * radius) + TINY)
-    return _Mode(
-        closed,
-        closed * (1.0 - outside),
-        closed * outside,
-        [z[1] * scale, z[2] * scale],
-        factor,
-        dot(gap, gap) * block.normal * block.normal,
-    )
+    u, A = problem.velocity(i, problem.part(i, V), own[0]), problem.law.scale(block)
+    push = [A * x for x in own]
+    y = [a - b for a, b in zip(push, u, strict=True)]
+    return _Linear(push, y, problem.law.projection(y, problem.friction[i], smooth))
 
 
 def residual_square(problem: Problem, lam: Scalars, V: Scalars) -> Any:
     """The square (m/s) of how much impulses violate the law."""
     total: Any = 0.0
     for i in range(len(problem.blocks)):
-        total = total + _mode(problem, i, lam, V).square
+        at = _project(problem, i, lam, V, problem.law.smooth)
+        gap = [a - b for a, b in zip(at.push, at.projection.point, strict=True)]
+        total = total + dot(gap, gap)
     for i in problem.stops:
         error = stop_violation(problem, i, lam, V)
         total = total + error * error
@@ -134,17 +123,25 @@ def stop_speed(problem: Problem, i: int, rate: Any) -> Any:
     return problem.speed[problem.space.parts[i]][0] + problem.rows[i][0][0] * rate
 
 
+class NewtonOptions(NamedTuple):
+    """How far a step goes: the share of it that is taken, how close it keeps to the lambda before,
+    and the speeds that smooth the laws of contacts and stops."""
+
+    share: Any = 1.0
+    proximal: Any = PROXIMAL
+    smooth: Any = 0.0
+    smooth_stops: Any = 0.0
+
+
 def newton_step(
-    problem: Problem, lam: Scalars, V: Scalars, share: Any, proximal: Any = PROXIMAL
+    problem: Problem, lam: Scalars, V: Scalars, size: NewtonOptions
 ) -> tuple[Scalars, Scalars]:
-    """The lambda and V after `share` of a step that keeps close to the lambda before as `proximal`
-    says."""
+    """The lambda and V after a step."""
     space, c = problem.space, problem.speed
-    linear = [_linearised(problem, i, lam, V, proximal) for i in range(len(problem.blocks))]
-    linear += [_linearised_stop(problem, i, lam, V, proximal) for i in problem.stops]
+    linear = [_linearised(problem, i, lam, V, size) for i in range(len(problem.blocks))]
+    linear += [_linearised_stop(problem, i, lam, V, size) for i in problem.stops]
     K: dict[tuple[int, int], Any] = {}
-    size = len(problem.omega)
-    g: Scalars = [0.0] * size
+    g: Scalars = [0.0] * len(problem.omega)
     for i, (W, b) in enumerate(linear):
         E, columns = problem.rows[i], space.columns[i]
         product = [[dot(row, column) for column in zip(*E, strict=True)] for row in W]
@@ -160,7 +157,7 @@ def newton_step(
         at = zip(c[space.parts[i]], problem.rows[i], strict=True)
         u = [x + dot(row, problem.part(i, target)) for x, row in at]
         new += [x - dot(row, u) for x, row in zip(b, W, strict=True)]
-    mix = lambda x, y: x + share * (y - x)  # noqa: E731
+    mix = lambda x, y: x + size.share * (y - x)  # noqa: E731
     return (
         [mix(x, y) for x, y in zip(lam, new, strict=True)],
         [mix(x, y) for x, y in zip(V, target, strict=True)],
@@ -243,36 +240,58 @@ def joint_operations(space: ContactSpace, supports: Sequence[Sequence[int]]) -> 
 
 
 def _linearised(
-    problem: Problem, i: int, lam: Scalars, V: Scalars, proximal: Any
+    problem: Problem, i: int, lam: Scalars, V: Scalars, size: NewtonOptions
 ) -> tuple[Matrix, Scalars]:
-    """W and b of a contact. With compliance, u_n = (c + E V)_n + R lambda_n is solved for lambda_n:
-    k and the lambda_n before are divided by 1 + k R."""
-    mode, (n, t0, t1) = _mode(problem, i, lam, V, proximal), lam[3 * i : 3 * i + 3]
-    stiffness = problem.blocks[i].inverse * (1.0 / proximal)
-    normal = mode.closed * stiffness
-    before = mode.closed * n
+    """W and b of a contact, whose lambda = b - W (c + E V). In the axes (n, d, across) W is a 2 x 2
+    matrix and a number. With compliance, u_n has the term R lambda_n, and the row of lambda_n is
+    solved for it."""
+    (push, y, p), eta = _project(problem, i, lam, V, size.smooth), size.proximal
+    inverse = 1.0 / problem.law.scale(problem.blocks[i])
+    (n, d, e), (y_n, y_d, y_e) = (_in_plane(x, p.direction) for x in (push, y))
+    a, b = 1.0 + eta * p.nn - p.nn, 1.0 + eta * p.dd - p.dd
+    c = 1.0 + eta * p.across - p.across
+    scale = 1.0 / (a * b - p.nd * p.dn)
+    nn, nd = scale * (b * p.nn + p.nd * p.dn), scale * (b * p.nd + p.nd * p.dd)
+    dn, dd = scale * (p.dn * p.nn + a * p.dn), scale * (p.dn * p.nd + a * p.dd)
+    across = p.across / c
+    right_n = eta * p.nn * n + p.normal - p.nn * y_n - p.nd * y_d
+    right_d = eta * p.dd * d + p.along - p.dn * y_n - p.dd * y_d
+    b_n = scale * (b * right_n + p.nd * right_d)
+    b_d = scale * (p.dn * right_n + a * right_d)
+    b_e = (eta * p.across * e - p.across * y_e) / c
     if problem.compliance is not None:
-        yielding = 1.0 / (1.0 + stiffness * problem.compliance[i])
-        normal, before = normal * yielding, before * yielding
-    (d0, d1), sticks = mode.direction, mode.sticks * stiffness
-    ratio, s = mode.slips * problem.friction[i], mode.slips * mode.factor
+        R = problem.compliance[i]
+        yielding = 1.0 / (1.0 + inverse * nn * R)
+        nn, nd, b_n = nn * yielding, nd * yielding, b_n * yielding
+        coupling = inverse * dn * R
+        dn, dd, b_d = dn - coupling * nn, dd - coupling * nd, b_d - coupling * b_n
+    (d0, d1), turn = p.direction, dd - across
     W = [
-        [normal, 0.0, 0.0],
-        [ratio * d0 * normal, sticks + s * d1 * d1, -(s * d0 * d1)],
-        [ratio * d1 * normal, -(s * d0 * d1), sticks + s * d0 * d0],
+        [nn, nd * d0, nd * d1],
+        [dn * d0, across + turn * d0 * d0, turn * d0 * d1],
+        [dn * d1, turn * d0 * d1, across + turn * d1 * d1],
     ]
-    b = [before, mode.sticks * t0 + ratio * d0 * before, mode.sticks * t1 + ratio * d1 * before]
-    return W, b
+    bias = [b_n, b_d * d0 - b_e * d1, b_d * d1 + b_e * d0]
+    return [[inverse * x for x in row] for row in W], [inverse * x for x in bias]
+
+
+def _in_plane(x: Scalars, direction: tuple[Any, Any]) -> Scalars:
+    """x in the axes (n, d, across)."""
+    d0, d1 = direction
+    return [x[0], d0 * x[1] + d1 * x[2], d0 * x[2] - d1 * x[1]]
 
 
 def _linearised_stop(
-    problem: Problem, i: int, lam: Scalars, V: Scalars, proximal: Any
+    problem: Problem, i: int, lam: Scalars, V: Scalars, size: NewtonOptions
 ) -> tuple[Matrix, Scalars]:
     """W and b of a stop."""
     (k,), (x,) = problem.space.columns[i], lam[problem.space.parts[i]]
-    A = problem.omega[k][k]
-    closed = less(stop_speed(problem, i, V[k]), A * x)
-    return [[closed / (proximal * A)]], [closed * x]
+    A, u = problem.omega[k][k], stop_speed(problem, i, V[k])
+    y = A * x - u
+    p, slope = positive_part(y, size.smooth_stops)
+    B = 1.0 / ((1.0 + size.proximal * slope - slope) * A)
+    W = B * slope
+    return [[W]], [B * (A * x * size.proximal * slope + p - slope * y)]
 
 
 def _eliminate(A: Matrix, b: Scalars) -> Scalars:

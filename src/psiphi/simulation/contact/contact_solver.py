@@ -9,8 +9,12 @@ there Newton's method (`contact_newton.py`) finds all impulses together. It may 
 after CYCLE iterations each cycle begins with a sweep from the best impulses so far, and the next
 DAMPED_STEPS go 1 / (1 + k) of the way in cycle k = 0, 1, ... The iterations start from 0, not from
 the impulses of the step before: so a step depends on its state alone. They start with a step of
-Newton's method, which shares the load evenly among redundant contacts. What CYCLES cycles do not
-solve starts again from 0, with a sweep and with steps that keep closer to the impulses before.
+Newton's method, which shares the load evenly among redundant contacts.
+
+What CYCLES cycles do not solve starts again from 0 and follows a path: the laws are smoothed by a
+speed that begins with FIRST_SPEEDS and shrinks by RATES in each step, to LAST_SPEED and then to 0.
+Each step begins close to its solution. Smoothed laws of the user are solved on the path alone,
+which ends at their speed.
 """
 
 from __future__ import annotations
@@ -24,9 +28,16 @@ from psiphi.model.contact.ground import Ground
 from psiphi.model.spatial.branch_free import choose, less, maximum, minimum
 from psiphi.model.spatial.scalar_arrays import entries, stack_entries
 from psiphi.model.spatial.screws import add, dot, is_zero_constant, square_root
-from psiphi.simulation.contact.cone_solver import BLOCK_NUMBERS, TINY, ContactBlock, solve_contact
+from psiphi.simulation.contact.cone_solver import (
+    BLOCK_NUMBERS,
+    TINY,
+    ContactBlock,
+    ContactLaw,
+    solve_contact,
+)
 from psiphi.simulation.contact.contact_newton import (
     PROXIMAL,
+    NewtonOptions,
     Problem,
     SparseRow,
     coordinate_operations,
@@ -41,13 +52,18 @@ from psiphi.simulation.control.control_law import Values
 # residuals, or changes of a sweep, as shares of the ground's tolerance
 CONVERGENCE = 1e-6  # the iterations end
 SWEEP_CONVERGENCE = 1e-4  # the sweeps end, if there are no steps of Newton's method
-ROUNDED, LATE_CONVERGENCE = 1e-3, 0.1  # they end if the best so far is below: at first, and late
+ROUNDED, LATE_CONVERGENCE = 1e-3, 0.03  # they end if the best so far is below: at first, and late
 CYCLE, DAMPED_STEPS = 10, 5
-CYCLES = 5  # before a new start
-CAREFUL = 1e-2  # PROXIMAL after it
+CYCLES = 3  # before the path
+FIRST_SPEEDS, LAST_SPEED = (10.0, 100.0), 1e-8  # m/s: of the first path, and of those after it
+RATES = 0.7, 0.8
+PATH_RATE = 0.5  # of the first path of a smoothed law
+PATH_END = 12  # steps at the end of a path before the next one
+PATH_PROXIMAL = 1e-6
 MAX_OPERATIONS = 40_000  # of the elimination in Newton's method, which is unrolled
 WILD = 1e20  # a residual (m/s) from which Newton's method starts again
 UNKNOWN = 1e30  # the residual before the first iteration
+NEWTON_STATE = ("best_residual", "phase", "cycle", "smooth", "sweeps", "steps")
 
 
 class ContactSolver:
@@ -57,19 +73,32 @@ class ContactSolver:
     half                   the entries of Y (`contact_newton.py`), row by row, at its `supports`
     slip (c)               the slip parameters of the sweeps
     best, best_residual    the best impulses so far, and the square of their residual
-    phase, cycle           the iteration in its cycle, and the number of the cycle
+    phase, cycle           the iteration in its cycle, and the number of the cycle; on a path the
+                           steps since its end, and its number
+    smooth                 the speed that smooths the law in the next iteration
     sweeps, steps          1 if the next iteration is a sweep, or a step of Newton's method
     still, free, again     with restitution: the speeds without it and without contact forces, and 1
                            after the new start without it
     """
 
-    def __init__(self, space: ContactSpace, ground: Ground, supports: Sequence[tuple[int, ...]]):
+    def __init__(
+        self,
+        space: ContactSpace,
+        ground: Ground,
+        supports: Sequence[tuple[int, ...]],
+        law: ContactLaw,
+    ):
         self.space, self.ground, self.count = space, ground, space.count
-        self.supports = supports
+        self.supports, self.law = supports, law
         joints, coordinates = joint_operations(space, supports), coordinate_operations(space)
-        couples = space.has_patches or space.stop_count > 0
+        couples = space.has_patches or space.stop_count > 0 or not law.is_exact
         self.by_joints = joints < coordinates
         self.uses_newton = couples and min(joints, coordinates) <= MAX_OPERATIONS
+
+    @property
+    def uses_sweeps(self) -> bool:
+        """Whether sweeps are among the iterations: they solve the law of Coulomb."""
+        return self.law.is_exact
 
     @property
     def problem(self) -> dict[str, int]:
@@ -113,7 +142,7 @@ class ContactSolver:
         sizes = {"impulse": size, "slip": self.count, "speed": size, "done": 1}
         if self.uses_newton:
             sizes |= {"motion": self.space.size, "best": size}
-            sizes |= dict.fromkeys(("best_residual", "phase", "cycle", "sweeps", "steps"), 1)
+            sizes |= dict.fromkeys(NEWTON_STATE, 1)
         return sizes | ({"again": 1} if self.ground.rebounds else {})
 
     def start(self, zero: Any) -> dict[str, Scalars]:
@@ -121,6 +150,8 @@ class ContactSolver:
         first = {name: [zero] * size for name, size in self.state.items() if name != "speed"}
         if self.uses_newton:
             first |= {"best_residual": [zero + UNKNOWN], "steps": [zero + 1.0]}
+            if self.law.smooth:
+                first["smooth"] = [zero + FIRST_SPEEDS[0]]
         return first
 
     def velocities(
@@ -145,7 +176,7 @@ class ContactSolver:
         """The impulses within their friction cones. Those of a sweep are; Newton's method has found
         them up to its residual."""
         lam, out = entries(impulse), []
-        if not self.uses_newton:
+        if not self.uses_newton or self.law.smooth:  # smoothed impulses are inside
             return impulse
         for i, mu in enumerate(entries(friction)):
             n, t0, t1 = lam[3 * i : 3 * i + 3]
@@ -190,12 +221,16 @@ class ContactSolver:
     def newton(self, **places: np.ndarray) -> Values:
         """One step of Newton's method for all contacts."""
         problem, state = self._read(places)
-        (phase,), (cycle,) = state["phase"], state["cycle"]
-        restarted = less(CYCLES - 0.5, cycle)
-        since_start = cycle - CYCLES * restarted
-        proximal = choose(restarted, CAREFUL, PROXIMAL)
-        share = 1.0 / (1.0 + since_start * less(phase, DAMPED_STEPS + 0.5))
-        lam, V = newton_step(problem, state["impulse"], state["motion"], share, proximal)
+        (phase,), (cycle,), (smooth,) = state["phase"], state["cycle"], state["smooth"]
+        on_path = self._on_path(cycle)
+        damped = (1.0 - on_path) * less(phase, DAMPED_STEPS + 0.5)
+        size = NewtonOptions(
+            share=1.0 / (1.0 + cycle * damped),
+            proximal=choose(on_path, PATH_PROXIMAL, PROXIMAL),
+            smooth=smooth,
+            smooth_stops=maximum(smooth - self.law.smooth, 0.0),
+        )
+        lam, V = newton_step(problem, state["impulse"], state["motion"], size)
         new = {"impulse": lam, "motion": V, "slip": state["slip"]}
         return self._advance(problem, state, new, state["steps"][0])
 
@@ -226,6 +261,7 @@ class ContactSolver:
             [ContactBlock(*blocks[size * i : size * i + size]) for i in range(self.count)],
             entries(places["speed"]),
             half=self._half(places.get("half")),
+            law=self.law,
             **given,
         )
         return problem, {name: entries(places[name]) for name in self.state}
@@ -237,11 +273,18 @@ class ContactSolver:
         new: dict[str, Scalars],
         active: Any,
     ) -> Values:
-        """The state after an iteration: a sweep from the best impulses is next if a cycle ends."""
-        (best,), (phase,), (cycle,) = (state[x] for x in ("best_residual", "phase", "cycle"))
+        """The state after an iteration. If a cycle ends, a sweep from the best impulses is next, or
+        a path; if a path ends, another one."""
+        (best,), (phase,), (cycle,), (smooth,) = (
+            state[x] for x in ("best_residual", "phase", "cycle", "smooth")
+        )
         square = residual_square(problem, new["impulse"], new["motion"])
-        better, ends = less(square, best), maximum(less(CYCLE - 1.5, phase), less(WILD**2, square))
-        again = ends * less(CYCLES - 1.5, cycle) * less(cycle, CYCLES - 0.5)
+        better, on_path = less(square, best), self._on_path(cycle)
+        at_end = less(smooth, self.law.smooth + LAST_SPEED)
+        last = choose(on_path, PATH_END, CYCLE - 1.5)
+        ends = maximum(less(last, phase) * (1.0 - on_path * (1.0 - at_end)), less(WILD**2, square))
+        starts_path = ends * self._on_path(cycle + 1.0)
+        first = choose(on_path, FIRST_SPEEDS[1], FIRST_SPEEDS[0])
         limits = [
             (x * self.ground.tolerance) ** 2 for x in (CONVERGENCE, ROUNDED, LATE_CONVERGENCE)
         ]
@@ -249,17 +292,31 @@ class ContactSolver:
         late = less(0.5, cycle) * less(best, limits[2])
         kept = [choose(better, p, q) for p, q in zip(new["impulse"], state["best"], strict=True)]
         following = zip(kept, new["impulse"], strict=True)
+        goes_on, sweeps = 1.0 - starts_path, ends * (1.0 - starts_path) * self.uses_sweeps
         plan = {
-            "impulse": [(1.0 - again) * choose(ends, p, q) for p, q in following],
+            "impulse": [goes_on * choose(ends, p, q) for p, q in following],
+            "motion": [goes_on * x for x in new["motion"]],
             "best": kept,
             "best_residual": [minimum(square, best)],
             "done": [maximum(solved, (1.0 - better) * maximum(rounded, late))],
-            "phase": [(1.0 - ends) * (phase + 1.0)],
+            "phase": [(1.0 - ends) * (phase + choose(on_path, at_end, 1.0))],
             "cycle": [cycle + ends],
-            "sweeps": [ends],
-            "steps": [1.0 - ends],
+            "smooth": [choose(starts_path, first, self._next_speed(smooth, cycle))],
+            "sweeps": [sweeps],
+            "steps": [1.0 - sweeps],
         }
         return self._store(problem, state, new | plan, active)
+
+    def _on_path(self, cycle: Any) -> Any:
+        """1 if this cycle is a path, else 0."""
+        return 1.0 + 0.0 * cycle if self.law.smooth else less(CYCLES - 0.5, cycle)
+
+    def _next_speed(self, smooth: Any, cycle: Any) -> Any:
+        """The speed of the next step of a path."""
+        first, target = (0.0, self.law.smooth) if self.law.smooth else (float(CYCLES), 0.0)
+        quick = PATH_RATE if self.law.smooth else RATES[0]
+        speed = smooth * choose(less(cycle, first + 0.5), quick, RATES[1])
+        return choose(less(speed, maximum(LAST_SPEED, target)), target, speed)
 
     def _store(
         self, problem: Problem, state: dict[str, Scalars], new: dict[str, Scalars], active: Any

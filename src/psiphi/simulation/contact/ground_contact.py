@@ -44,7 +44,12 @@ from psiphi.model.spatial.branch_free import choose, less, maximum, minimum
 from psiphi.model.spatial.scalar_arrays import entries, stack_entries
 from psiphi.model.spatial.screws import add, cross, dot, subtract
 from psiphi.robot.robot import Robot
-from psiphi.simulation.contact.cone_solver import BLOCK_NUMBERS, ContactBlock, violation
+from psiphi.simulation.contact.cone_solver import (
+    BLOCK_NUMBERS,
+    ContactBlock,
+    ContactLaw,
+    violation,
+)
 from psiphi.simulation.contact.contact_solver import ContactSolver
 from psiphi.simulation.contact.contact_space import (
     ContactPlace,
@@ -121,7 +126,14 @@ class GroundContact:
         with_axes = len(self.points) if ground.grid is None else 0
         self.space = ContactSpace(sides, ground.axes, with_axes, self.stop_count)
         self.frames = self.space.frames
-        self.solver = ContactSolver(self.space, ground, self._supports)
+        self.law = ContactLaw(ground.law == "convex", float(ground.smooth), self._mobility)
+        self.solver = ContactSolver(self.space, ground, self._supports, self.law)
+        if not self.law.is_exact and not self.solver.uses_newton:
+            raise StateError(
+                f"{ground} is solved by Newton's method, and {self.count} contact points of "
+                f"{robot.name} are too many for it",
+                "give fewer or simpler shapes, or the law of Coulomb: pp.Ground(friction=...)",
+            )
 
     def _check_shapes(self) -> None:
         """Raise an error for contact points whose distance from heights is not known."""
@@ -183,6 +195,14 @@ class GroundContact:
         )
 
     @property
+    def _mobility(self) -> float | None:
+        """The A_nn of a smoothed law, the same for all configurations: that of the robot's mass
+        shared among the contacts."""
+        if not self.ground.smooth:
+            return None
+        return self.count / sum(body.mass for body in self.robot.bodies)
+
+    @property
     def count(self) -> int:
         """The number of contacts."""
         return len(self.points) + len(self.pairs) + len(self.given)
@@ -215,7 +235,7 @@ class GroundContact:
         ground = self.ground
         points = [[p.frame, p.center, p.radius, p.axis, p.angle] for p in self.points]
         fixed = [self._fixed_place(name) for name in self._fixed_frames]
-        laws = [ground.is_rigid, ground.rebounds, ground.iterations, ground.tolerance]
+        laws = [ground.is_rigid, ground.rebounds, ground.iterations, ground.tolerance, self.law]
         laws += [] if self.stops is None else [x.tolist() for x in self.stops.range]
         surface = [ground.axes, ground.offset] if ground.grid is None else [ground.grid]
         return [points, *surface, *laws, *map(repr, self.pairs), *fixed, *map(list, self.given)]
@@ -290,6 +310,8 @@ class GroundContact:
         near: Any = 0.0 * step
         for normal in (*speed[::3], *stops):
             near = maximum(near, less(normal, 0.0))
+        if self.law.smooth:  # contacts act at a distance
+            near = 1.0 + 0.0 * near
         found = {
             "place": self.space.pack(StepPlaces(places, sides)),
             "gap": gaps,
@@ -367,9 +389,18 @@ class GroundContact:
         still = self.ground.tolerance**2
         for i, (u, mu) in enumerate(zip(after, entries(friction), strict=False)):
             own = lam[3 * i : 3 * i + 3]
-            residual.append(violation(own, u, mu, 1.0 / normals[i]))
-            slides = less(still, u[1] * u[1] + u[2] * u[2])
-            modes.append(less(0.0, own[0]) * (1.0 + slides))
+            if self.law.is_exact:
+                residual.append(violation(own, u, mu, 1.0 / normals[i]))
+                slides = less(still, u[1] * u[1] + u[2] * u[2])
+                modes.append(less(0.0, own[0]) * (1.0 + slides))
+                continue
+            A = normals[i] if self.law.mobility is None else self.law.mobility
+            push = [A * x for x in own]
+            y = [a - b for a, b in zip(push, u, strict=True)]
+            residual.append(self.law.residual(y, push, mu))
+            bound = mu * maximum(y[0], 0.0)
+            slides = less(bound * bound, y[1] * y[1] + y[2] * y[2])
+            modes.append(less(0.0, y[0]) * (1.0 + slides))
         sizes = entries(omega)
         rows = zip(self.space.parts, self.space.columns, after, strict=True)
         for part, (k, *_), (u, *_) in list(rows)[self.count :]:

@@ -131,7 +131,7 @@ class ImplicitContacts:
     @cached_property
     def step_blocks(self) -> NamedBlocks:
         """The blocks of the tape that is differentiated."""
-        names = [*self._dynamic_inputs, *self._solution, *mode_sizes(self.contact.count), "near"]
+        names = [*self._dynamic_inputs, *self._solution, *self._mode_names, "near"]
         known = self._sizes | {contact_place(x): n for x, n in self._modes_sizes.items()}
         places = {name: self._place(name) for name in dict.fromkeys(names)}
         sizes = {name: known[place] for name, place in places.items()}
@@ -158,7 +158,7 @@ class ImplicitContacts:
     @cached_property
     def held_inputs(self) -> dict[str, str]:
         """{input of the tape without derivatives: its place}."""
-        read = [*self._solution, *mode_sizes(self.contact.count), *self._cells, "near"]
+        read = [*self._solution, *self._mode_names, *self._cells, "near"]
         fixed = {FIXED + name: self._place_at_start(name) for name in self._correct_inputs}
         return {contact_place(name): contact_place(name) for name in read} | fixed
 
@@ -171,9 +171,7 @@ class ImplicitContacts:
         sizes = {name: self._sizes[self._place(name)] for name in names}
         sizes["correction"] = 3 * self.contact.count
         whole = trace("modes", sizes, self._modes)
-        return split_stages(
-            whole, {MODES: tuple(mode_sizes(self.contact.count)), CORRECT: ("change",)}, KEPT
-        )
+        return split_stages(whole, {MODES: self._mode_names, CORRECT: ("change",)}, KEPT)
 
     @cached_property
     def _modes_sizes(self) -> dict[str, int]:
@@ -203,8 +201,8 @@ class ImplicitContacts:
         speeds, compliance = solved.speeds(v)
         for i, x in enumerate(compliance):
             G[3 * i][3 * i] = G[3 * i][3 * i] + x
-        change = solved.response(Y, correction)
-        return {**find_modes(G, speeds, friction, impulse), "change": change}
+        change, law = solved.response(Y, correction), self.contact.law
+        return {**find_modes(G, speeds, friction, impulse, law), "change": change}
 
     def _implicit(
         self, friction: np.ndarray, impulse: np.ndarray, near: np.ndarray, **places: np.ndarray
@@ -215,7 +213,7 @@ class ImplicitContacts:
         wrench = [dot(w, column) for column in zip(*tests, strict=True)]
         before = solved.free_velocity + solved.half(solved.half_wrench(wrench))
         speeds, _ = solved.speeds(before)
-        correction = impulse_change(speeds, friction, impulse, near, places)
+        correction = impulse_change(speeds, friction, impulse, near, places, self.contact.law)
         return {"before": before, "correction": correction}
 
     @cached_property
@@ -232,6 +230,11 @@ class ImplicitContacts:
     def _cells(self) -> list[str]:
         """The name of what a step reads of the ground's heights: numbers without derivatives."""
         return ["cells"] * (self.contact.lookup is not None)
+
+    @property
+    def _mode_names(self) -> tuple[str, ...]:
+        """The names of what MODES finds."""
+        return tuple(mode_sizes(self.contact.count, self.contact.law))
 
     @property
     def _solution(self) -> list[str]:

@@ -83,8 +83,42 @@ def test_all_ways_to_run_agree(leg, fall):
     assert np.array_equal(pp.rollout(leg, q[5], v[5], **options).q, found.q[5])
     every = pp.rollout(leg, q, v, every=50, **options)
     assert np.array_equal(every.q, found.q[:, ::50])
-    with pytest.raises(pp.StateError, match="changes velocities abruptly"):
-        found.vjp(np.ones_like(found.q))
+
+
+@pytest.mark.parametrize(
+    "ground", [GROUND, pp.Ground(friction=0.8, smooth=0.05)], ids=["rigid", "smooth"]
+)
+def test_motions_have_derivatives(leg, ground):
+    """jvp beside central differences, and vjp beside jvp, while stops stay open or closed."""
+    rng, step, closed = np.random.default_rng(1), 1e-6, 0
+    for hip, knee in ((0.6, -1.2), (0.6, -0.5), (0.2, 0.0), (-0.6, -1.2), (0.2, -0.5)):
+        q = np.array([0.0, hip, knee])
+        q[0] -= leg.frame_pose(q, "foot")[2, 3] - 0.02 + 2e-4
+        q[1:] -= 1e-4 * np.sign([hip, knee + 0.6])  # the first step passes the limits
+        v, tau = np.array([-0.3, 0.5 * hip, 0.5 * knee + 0.3]), rng.standard_normal((3, 3))
+        dq, dv = rng.standard_normal((2, 3))
+        dtau = rng.standard_normal((3, 3))
+
+        def motion(s, q=q, v=v, tau=tau, dq=dq, dv=dv, dtau=dtau):
+            start = q + s * dq, v + s * dv, tau + s * dtau
+            options = {"steps": 3, "contacts": ground, "limits": "block"}
+            return pp.rollout(leg, *start, DT, **options)
+
+        here, ahead, behind = motion(0.0), motion(step), motion(-step)
+        found = here.jvp(q=dq, v=dv, tau=dtau)
+        for change, a, b in zip(found, ahead, behind, strict=True):
+            expected = (a - b) / (2 * step)
+            np.testing.assert_allclose(change, expected, atol=2e-6 * max(1, abs(expected).max()))
+        weights = rng.standard_normal((2, *here.q.shape))
+        bars = here.vjp(*weights)
+        forward = sum(np.sum(w * x) for w, x in zip(weights, found, strict=True))
+        reverse = bars["q"] @ dq + bars["v"] @ dv + np.sum(bars["tau"] * dtau)
+        assert reverse == pytest.approx(forward, rel=1e-9)
+        recorded = {"duration": 3 * DT, "dt": DT, "contacts": ground, "limits": "block"}
+        same = pp.simulate(leg, q, v, tau=tau, **recorded)
+        assert same.vjp(*weights)["v"] == pytest.approx(bars["v"], rel=1e-9, abs=1e-12)
+        closed += int((abs(same.stop_forces) > 0).any())
+    assert closed >= 3
 
 
 def test_each_step_obeys_the_laws(leg):

@@ -322,6 +322,18 @@ def test_all_ways_to_run_a_motion_agree(anymal):
     assert {STICK, SLIP, OPEN} <= set(motion.modes.astype(int).flat)
 
 
+def test_a_step_of_float32_gives_float32(sphere):
+    q, v = sphere.on_ground(sphere.neutral()), np.array([0, 0, 0, 1.0, 0, -0.2])
+    state = [x.astype(np.float32) for x in (q, v, np.zeros(6))]
+    narrow = sphere.step(*state, 1e-3, contacts=pp.Ground())
+    wide = sphere.step(*(x.astype(float) for x in state), 1e-3, contacts=pp.Ground())
+    for x, y in zip((*narrow[:2], *narrow[2]), (*wide[:2], *wide[2]), strict=True):
+        assert x.dtype == (np.int8 if y.dtype == np.int8 else np.float32)
+        assert np.array_equal(x, y.astype(x.dtype))
+    mixed = sphere.step(state[0], v, np.zeros(6), 1e-3, contacts=pp.Ground())
+    assert mixed[0].dtype == mixed[2].forces.dtype == np.float64
+
+
 def test_a_batch_of_grounds(cube):
     """Friction has an entry for each motion, without another kernel."""
     frictions = np.array([[0.2], [0.4], [0.8]])

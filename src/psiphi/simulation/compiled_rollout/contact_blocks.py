@@ -201,6 +201,12 @@ class ContactDynamics:
             for arg in code.program.inputs
         }
 
+    @property
+    def stop_units(self) -> Sequence[np.ndarray]:
+        """The torques of joints with stops, one each."""
+        stops = self.contact.stops
+        return [] if stops is None else list(np.eye(self.robot.nv)[stops.v])
+
     def stages(self) -> dict[str, StraightCode]:
         """The three stages. What the sweeps change, the last stage reads as `solved_...`."""
         contact, count = self.contact, self.contact.count
@@ -260,12 +266,15 @@ class ContactDynamics:
         if "compliance" in found:
             yielding = {"compliance": found["compliance"]}
         approach += ["v", *found]
-        units = [] if contact.stops is None else np.eye(self.robot.nv)[contact.stops.v]
         Y = [
             self.half_wrench.on(**given, f_ext=wrench)["y"]
             for wrench in contact.space.test_wrenches(place)
         ]
-        Y += [code.on(**given | {"tau": unit})["y"] for code in self.half_torque for unit in units]
+        Y += [
+            code.on(**given | {"tau": unit})["y"]
+            for code in self.half_torque
+            for unit in self.stop_units
+        ]
         try:
             response = contact.responses(Y, place, **yielding)
         except ZeroDivisionError:  # A_nn of a contact is zero, whatever q is

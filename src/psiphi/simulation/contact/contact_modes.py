@@ -14,6 +14,8 @@ unknowns are in the axes (n, d, p) of each contact, and need no exchange of rows
 The modes follow from the solution, however it was found: with r = 1 / G_nn, a contact pushes if
 lambda_n - r (c_n + b_n) > 0, and then sticks if |lambda_t - r c_t| < mu lambda_n.
 
+A joint stop has u = S v + b and A_kk = S G S in place of c_n + b_n and G_nn: open or closed.
+
 Other laws (convex, smoothed: `cone_solver.py`) have one equation for all modes, A_nn lambda = p(y).
 
 If contacts are redundant, such as the four corners of a foot, A is singular: its null space has
@@ -44,10 +46,12 @@ TINY = 1e-30
 PER_CONTACT = ("push", "stick", "slip", "turn", "follow", "scale")
 
 
-def mode_sizes(count: int, law: ContactLaw) -> dict[str, int]:
+def mode_sizes(contact: GroundContact) -> dict[str, int]:
     """{name: size} of what `find_modes` returns."""
-    names = PER_CONTACT if law.is_exact else ("scale",)
-    return dict.fromkeys(names, count) | {"direction": 2 * count, "factors": 9 * count**2}
+    count, stops = contact.count, contact.stop_count
+    sizes = dict.fromkeys(PER_CONTACT if contact.law.is_exact else ("scale",), count)
+    sizes |= {"closed": stops} if stops else {}
+    return sizes | {"direction": 2 * count, "factors": contact.space.impulse_size**2}
 
 
 def find_modes(
@@ -58,23 +62,43 @@ def find_modes(
     law: ContactLaw,
 ) -> Values:
     """The mode of each contact, the weights of its equations, and the factors of A; `c` are the
-    c + b of the solution.
+    c + b of the solution. The rows of joint stops follow those of the contacts.
 
     push, stick, slip   1 or 0
     direction           d (two numbers), in the axes of the tangents
     turn, follow        the weights of c_p and lambda_p in the last equation: 1 and 0 for stick
     scale               G_nn, which gives friction the unit of a velocity
+    closed              1 or 0, of each stop
     """
     if not law.is_exact:
         return _find_factors(G, c, friction, impulse, law)
     lam = entries(impulse)
     modes = [
         _mode(G[i][i], c[i : i + 3], lam[i : i + 3], mu)
-        for i, mu in zip(range(0, len(c), 3), entries(friction), strict=True)
+        for i, mu in zip(range(0, len(c), 3), entries(friction), strict=False)
     ]
     rows = _in_mode_axes(G, modes)
     found = {name: [mode[name] for mode in modes] for name in PER_CONTACT}
-    return _with_factors(found, _matrix(rows, modes, entries(friction)), rows, modes)
+    A = _matrix(rows, modes, entries(friction))
+    return _with_factors(found, A, rows, modes, _closed_stops(A, G, c, lam, 3 * len(modes)))
+
+
+def _closed_stops(
+    A: list[list[Any]],
+    G: Sequence[Sequence[Any]],
+    c: Sequence[Any],
+    lam: Sequence[Any],
+    first: int,
+) -> list[Any]:
+    """1 for each closed stop, else 0; and its row in A, which begins as that of G."""
+    found = []
+    for k in range(first, len(c)):
+        closed = less(c[k], G[k][k] * lam[k])
+        A[k][k] = (1.0 + REGULARIZATION) * A[k][k]
+        A[k] = [closed * x for x in A[k]]
+        A[k][k] = A[k][k] + (1.0 - closed)
+        found.append(closed)
+    return found
 
 
 def _with_factors(
@@ -82,11 +106,13 @@ def _with_factors(
     A: Sequence[Sequence[Any]],
     rows: Sequence[Sequence[Any]],
     modes: Sequence[dict[str, Any]],
+    closed: list[Any],
 ) -> Values:
     """What is found, the directions, and the factors of A: NaN if it is singular."""
     factors = factor_rows(A)
-    valid = are_accurate(factors, A) * _is_determined(factors, rows, modes)
+    valid = are_accurate(factors, A) * _is_determined(factors, rows, modes, closed)
     valid = 1.0 / valid  # infinite, and then NaN, if not
+    found |= {"closed": closed} if closed else {}
     found["direction"] = [x for mode in modes for x in mode["direction"]]
     found["factors"] = [x * valid for row in factors for x in row]
     return {name: stack_entries(values) for name, values in found.items()}
@@ -101,7 +127,7 @@ def _find_factors(
 ) -> Values:
     """The same for laws with one equation: A = A_nn (1 - S) + S G, S = dp/dy."""
     lam, projections, scales = entries(impulse), [], []
-    for i, mu in zip(range(0, len(c), 3), entries(friction), strict=True):
+    for i, mu in zip(range(0, len(c), 3), entries(friction), strict=False):
         scale = G[i][i] if law.mobility is None else law.mobility + 0.0 * G[i][i]
         y = [scale * x - u for x, u in zip(lam[i : i + 3], c[i : i + 3], strict=True)]
         projections.append(law.projection(y, mu, law.smooth))
@@ -122,7 +148,9 @@ def _find_factors(
         for k, row in enumerate(turned):
             row[3 * i + k] = row[3 * i + k] + scale
         A += turned
-    return _with_factors({"scale": scales}, A, rows, modes)
+    A += [list(row) for row in rows[len(A) :]]
+    closed = _closed_stops(A, G, c, lam, 3 * len(modes))
+    return _with_factors({"scale": scales}, A, rows, modes, closed)
 
 
 def _mode(scale: Any, c: Sequence[Any], lam: Sequence[Any], mu: Any) -> dict[str, Any]:
@@ -181,10 +209,12 @@ def _is_determined(
     factors: Sequence[Sequence[Any]],
     rows: Sequence[Sequence[Any]],
     modes: Sequence[dict[str, Any]],
+    closed: Sequence[Any],
 ) -> Any:
     """1 if G A^-1 is not large, tested with one vector: then impulses that the equations do not
     determine do not change the velocities. Else 0."""
-    b = [mode["push"] * (0.5 + 0.618 * i % 1.0) for i, mode in enumerate(_three_times(modes))]
+    acts = [*(mode["push"] for mode in _three_times(modes)), *closed]
+    b = [x * (0.5 + 0.618 * i % 1.0) for i, x in enumerate(acts)]
     x = solve_rows(factors, b)
     change = [dot(row, x) for row in rows]
     return less(dot(change, change), MOST_RESPONSE**2 * dot(b, b) + TINY)
@@ -195,12 +225,12 @@ def _three_times(modes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _to_modes(x: Sequence[Any], directions: Sequence[Sequence[Any]]) -> list[Any]:
-    """A vector of all contacts in their axes (n, d, p)."""
+    """A vector of all contacts in their axes (n, d, p), and of the stops."""
     out = []
     for i, (e0, e1) in enumerate(directions):
         normal, t0, t1 = x[3 * i : 3 * i + 3]
         out += [normal, e0 * t0 + e1 * t1, e0 * t1 - e1 * t0]
-    return out
+    return [*out, *x[len(out) :]]
 
 
 def _from_modes(x: Sequence[Any], directions: Sequence[Sequence[Any]]) -> list[Any]:
@@ -209,7 +239,7 @@ def _from_modes(x: Sequence[Any], directions: Sequence[Sequence[Any]]) -> list[A
     for i, (e0, e1) in enumerate(directions):
         normal, along, across = x[3 * i : 3 * i + 3]
         out += [normal, e0 * along - e1 * across, e1 * along + e0 * across]
-    return out
+    return [*out, *x[len(out) :]]
 
 
 def impulse_change(
@@ -223,9 +253,13 @@ def impulse_change(
     """-A^-1 F: zero at the solution, with the derivative of the impulses by c + b and mu. `held`
     is what `find_modes` has returned; it is not used if no contact is near."""
     flat = entries(held["direction"])
-    directions = [flat[2 * i : 2 * i + 2] for i in range(len(c) // 3)]
+    directions = [flat[2 * i : 2 * i + 2] for i in range(len(flat) // 2)]
     equations = _equations if law.is_exact else _law_equations
     F = equations(c, entries(friction), entries(impulse), near, held, directions, law)
+    if "closed" in held:
+        (acts,) = entries(near)
+        stops = zip(entries(held["closed"]), c[len(F) :], strict=True)
+        F += [acts * closed * u for closed, u in stops]
     size, values = len(c), entries(held["factors"])
     factors = [values[size * i : size * i + size] for i in range(size)]
     return stack_entries(_from_modes([-x for x in solve_rows(factors, F)], directions))
@@ -280,21 +314,27 @@ def contact_velocities(
     impulse: np.ndarray,
     twists_before: np.ndarray | None,
     held: Mapping[str, np.ndarray],
+    q: np.ndarray,
+    v: np.ndarray,
     cells: np.ndarray | None = None,
     **numbers: np.ndarray,
 ) -> tuple[list[Any], list[Any]]:
-    """c + b (+ R lambda_n) of the contacts, for the twists of the frames after the step; and R, if
-    the ground yields. Rebounds act where they did in the solved step: where its `speed` differs
-    from `still`."""
-    given: dict[str, Any] = {"poses": poses, "h": h, "impulse": impulse}
-    given |= {"velocities_before": twists_before, "cells": cells}
+    """c + b (+ R lambda_n) of the contacts, for the twists of the frames after the step, and that
+    of the stops; and R, if the ground yields. Rebounds act where they did in the solved step: where
+    its `speed` differs from `still`."""
+    given: dict[str, Any] = {"poses": poses, "h": h, "velocities_before": twists_before}
+    given |= {"q": q, "v": v, "cells": cells}
+    count = contact.count
     found = contact.approach(velocities=twists, **given, **numbers)
     speed = entries(found["speed"])
     if twists_before is not None:
-        speed[::3] = entries(found["still"])
+        speed[: 3 * count : 3] = entries(found["still"])[:count]
         arriving = contact.approach(velocities=twists_before, **given, **numbers)["free"]
         rows = zip(
-            entries(found["free"]), entries(arriving), entries(numbers["restitution"]), strict=True
+            entries(found["free"])[:count],
+            entries(arriving)[:count],
+            entries(numbers["restitution"]),
+            strict=True,
         )
         for i, (moving, v, e) in enumerate(rows):
             difference = entries(held["speed"])[3 * i] - entries(held["still"])[i]

@@ -533,6 +533,10 @@ class GroundContact:
                 speeds.append(moving[-1] + _bias(gap, h, None, None))
         return sides, speeds, moving
 
+    def stop_sides(self, q: np.ndarray) -> list[Any]:
+        """The side of each stop: 1 if its lower limit is the nearer one, else -1."""
+        return self._stop_speeds(1.0, q, np.zeros(self.robot.nv))[0]
+
     def axes(
         self, poses: np.ndarray, samples: bool = False, given: np.ndarray | None = None
     ) -> np.ndarray:

@@ -25,7 +25,12 @@ from psiphi.simulation.compiled_rollout.contact_step import (
 from psiphi.simulation.forces.damping_and_friction import read_losses
 from psiphi.simulation.integration.integrators import CONTACT_METHOD
 from psiphi.simulation.linearization.linearize import read_foreign
-from psiphi.simulation.linearization.step_arguments import check_batch, read_dt, read_state
+from psiphi.simulation.linearization.step_arguments import (
+    FLOAT32,
+    check_batch,
+    read_dt,
+    read_state,
+)
 from psiphi.simulation.plant import Plant
 from psiphi.simulation.rollout.rollout import RolloutArguments, rollout_of_tensors
 
@@ -44,7 +49,8 @@ def ground_step(
     method: str | None,
     ground: Ground,
 ) -> tuple[Any, Any, ContactState]:
-    """The state after one step, and what its contacts do; arrays (..., n)."""
+    """The state after one step, and what its contacts do; arrays (..., n), float32 if q, v and tau
+    all are. The contacts are solved in float64."""
     choose_method(method, ground, "step")
     if any(map(is_lazy, (q, v, tau, dt))):
         raise StateError(
@@ -57,14 +63,24 @@ def ground_step(
                 "give NumPy arrays",
             )
         return _step_of_tensors(robot, q, v, tau, dt, ground)
-    q, v, tau = (np.asarray(x, dtype=float) for x in read_state("step", robot, q, v, tau))
+    state = read_state("step", robot, q, v, tau)
+    is_single = all(x.dtype == FLOAT32 for x in state)
+    q, v, tau = (np.asarray(x, dtype=float) for x in state)
     robot.check_nonzero_quaternions("step", q)
     h = read_dt(dt)
     check_batch("step", (q, v, tau), h, robot.parameter_arguments)
     with np.errstate(all="ignore"):
         own = ground.origin if isinstance(ground, GivenContacts) else ground
         solved = _contact_step(robot, own)(q, v, tau, np.asarray(h, dtype=float), ground=ground)
-    return solved.q, solved.v, solved.contacts
+    if not is_single:
+        return solved.q, solved.v, solved.contacts
+    forces, gaps, modes, residual = solved.contacts
+    contacts = ContactState(*(x.astype(FLOAT32) for x in (forces, gaps)), modes, residual)
+    return (
+        solved.q.astype(FLOAT32),
+        solved.v.astype(FLOAT32),
+        contacts._replace(residual=residual.astype(FLOAT32)),
+    )
 
 
 def _step_of_tensors(

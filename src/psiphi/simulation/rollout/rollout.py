@@ -189,7 +189,7 @@ class RolloutArguments(NamedTuple):
     @property
     def no_derivative(self) -> tuple[str, str] | None:
         """Why the motion has no derivative, and what to do; None if it has one."""
-        if self.has_stops:
+        if self.has_stops and self.contacts is None:
             return NO_DERIVATIVE, 'use limits="ignore", or tensors that do not require gradients'
         return None
 

@@ -23,13 +23,14 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import StateError
+from psiphi._util.text import count_of
 from psiphi.compiler.ir.block_frame import BlockFrame, Code, NamedBlocks
 from psiphi.compiler.ir.loop_nodes import Repeat
 from psiphi.compiler.ir.stage_split import split_stages
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.ops import Op
 from psiphi.model.spatial.scalar_arrays import entries
-from psiphi.model.spatial.screws import dot
+from psiphi.model.spatial.screws import add, dot
 from psiphi.simulation.compiled_rollout.contact_blocks import (
     START,
     ContactDynamics,
@@ -55,7 +56,7 @@ BEFORE, CORRECTION, CHANGE = "contact.before", "contact.correction", "contact.ch
 NEAR, KEPT = "contact.near", "stored"
 HELD = "held."  # of places of the first part
 FIXED = "fixed."  # of inputs of the second part that have no derivatives
-MOST_CONTACTS = 16  # A is factored without loops
+MOST_ROWS = 54  # of A, which is factored without loops: 18 contacts, or 8 and 29 stops
 
 
 class ImplicitContacts:
@@ -64,10 +65,12 @@ class ImplicitContacts:
     def __init__(self, program: RolloutProgram):
         assert program.options.contacts is not None
         self.contact: GroundContact = program.options.contacts
-        if self.contact.count > MOST_CONTACTS:
+        rows, stops = self.contact.space.impulse_size, self.contact.stop_count
+        if rows > MOST_ROWS:
             raise StateError(
-                f"{program.robot.name} has {self.contact.count} contact points, and motions with "
-                f"up to {MOST_CONTACTS} have derivatives",
+                f"{program.robot.name} has {count_of(self.contact.count, 'contact point')}"
+                f"{f' and {stops} joint stops' if stops else ''}, and motions with derivatives "
+                f"have up to {(MOST_ROWS - stops) // 3}",
                 "give fewer or simpler shapes, spheres instead of boxes for instance",
             )
         self.program, self.options = program, program.options
@@ -169,7 +172,7 @@ class ImplicitContacts:
         """MODES and CORRECT."""
         names = [*self._dynamic_inputs, *self._solution]
         sizes = {name: self._sizes[self._place(name)] for name in names}
-        sizes["correction"] = 3 * self.contact.count
+        sizes["correction"] = self.contact.space.impulse_size
         whole = trace("modes", sizes, self._modes)
         return split_stages(whole, {MODES: self._mode_names, CORRECT: ("change",)}, KEPT)
 
@@ -196,6 +199,7 @@ class ImplicitContacts:
     ) -> Values:
         solved, space = _SolvedStep(self, impulse, places), self.contact.space
         Y = [solved.half_wrench(wrench) for wrench in space.test_wrenches(solved.place)]
+        Y += [solved.half_torque(unit) for unit in self.dynamics.stop_units]
         v = solved.free_velocity + solved.response(Y, impulse)
         G = space.delassus(space.rows(solved.place), gram(Y))
         speeds, compliance = solved.speeds(v)
@@ -208,10 +212,14 @@ class ImplicitContacts:
         self, friction: np.ndarray, impulse: np.ndarray, near: np.ndarray, **places: np.ndarray
     ) -> Values:
         solved, space = _SolvedStep(self, impulse, places), self.contact.space
-        tests = space.test_wrenches(solved.place)
+        tests, count = space.test_wrenches(solved.place), space.contact_size
         w = space.wrench(space.rows(solved.place), entries(impulse))
-        wrench = [dot(w, column) for column in zip(*tests, strict=True)]
-        before = solved.free_velocity + solved.half(solved.half_wrench(wrench))
+        wrench = [dot(w[:count], column) for column in zip(*tests, strict=True)]
+        y = solved.half_wrench(wrench)
+        if space.stop_count:
+            torque = [dot(w[count:], x) for x in zip(*self.dynamics.stop_units, strict=True)]
+            y = add(y, solved.half_torque(torque))
+        before = solved.free_velocity + solved.half(y)
         speeds, _ = solved.speeds(before)
         correction = impulse_change(speeds, friction, impulse, near, places, self.contact.law)
         return {"before": before, "correction": correction}
@@ -234,7 +242,7 @@ class ImplicitContacts:
     @property
     def _mode_names(self) -> tuple[str, ...]:
         """The names of what MODES finds."""
-        return tuple(mode_sizes(self.contact.count, self.contact.law))
+        return tuple(mode_sizes(self.contact))
 
     @property
     def _solution(self) -> list[str]:
@@ -270,7 +278,8 @@ class _SolvedStep:
         poses = (code.on(**self.given)["T"] for code in self.dynamics.poses)
         self.poses = np.array([x for T in poses for x in T])
         found, _ = contacts.contact.geometry(self.poses, places.get("cells"))
-        self.place = np.array(contacts.contact.space.pack(StepPlaces(found, [])))
+        sides = contacts.contact.stop_sides(places["Q"])
+        self.place = np.array(contacts.contact.space.pack(StepPlaces(found, sides)))
 
     @property
     def free_velocity(self) -> np.ndarray:
@@ -282,6 +291,11 @@ class _SolvedStep:
     def half_wrench(self, wrench: Sequence[Any]) -> list[Any]:
         """m^-1 J* w."""
         return list(self.dynamics.half_wrench.on(**self.given, f_ext=wrench)["y"])
+
+    def half_torque(self, tau: Sequence[Any] | np.ndarray) -> list[Any]:
+        """m^-1 tau."""
+        (code,) = self.dynamics.half_torque
+        return list(code.on(**self.given | {"tau": tau})["y"])
 
     def response(self, Y: Sequence[Sequence[Any]], impulse: np.ndarray) -> np.ndarray:
         """M^-1 J* lambda."""
@@ -307,6 +321,8 @@ class _SolvedStep:
             self.impulse,
             before,
             places,
+            places["Q"],
+            v,
             cells=places.get("cells"),
             **numbers,
         )

@@ -9,6 +9,7 @@ interval fits, from checkpoints inside it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -55,7 +56,7 @@ class RolloutAdjoint:
         self, runner: FallbackRunner, states: Arrays, every: int, reference_samples: Arrays = ()
     ):
         self.runner, self.every, self.reference_samples = runner, every, reference_samples
-        self.plant, self.options = runner.plant, runner.options
+        self.plant, self.options = runner.plant, replace(runner.options, records_stops=False)
         self.rollout_input = runner.rollout_input
         self.q, self.v = states
         self.steps = every * (self.q.shape[1] - 1)

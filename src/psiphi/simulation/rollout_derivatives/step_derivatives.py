@@ -59,7 +59,7 @@ class DifferentiatedRollout:
         """One step from (q, v) to (Q, V), on one tape."""
         program, options = self.program, self.program.options
         robot = program.robot
-        if options.all_stops is not None:
+        if options.stops is not None:
             raise StateError(NO_DERIVATIVE, 'use limits="ignore"')
         if is_large(robot):
             raise StateError(

@@ -64,7 +64,8 @@ def hopper():
     b.body("shank", mass=0.5, com=(0, 0, -0.1), inertia=(0.005, 0.005, 0.0005))
     b.joint("root", "free", "world", "trunk")
     b.joint("hip", "revolute", "trunk", "thigh", axis=(0, 1, 0))
-    b.joint("knee", "revolute", "thigh", "shank", xyz=(0, 0, -0.25), axis=(0, 1, 0))
+    stops = {"lower": -0.01, "upper": 0.02}
+    b.joint("knee", "revolute", "thigh", "shank", xyz=(0, 0, -0.25), axis=(0, 1, 0), **stops)
     b.frame("step", "world", xyz=(0.15, 0, 0.1), rpy=(0, 0, 0.2))
     robot = pp.Robot.of(b.build()).with_spring("knee", stiffness=20.0)
     shapes = {"shank": pp.Sphere(0.03, (0, 0, -0.25)), "trunk": pp.Cylinder(0.1, 0.2)}
@@ -125,6 +126,7 @@ CASES = {  # robot, ground, base velocity, gains of the motors, steps
 }
 
 
+STOPS = ("a hopper with a load on a soft ground",)  # limits="block"
 LOADS = {"a hopper with a load on a soft ground": ("trunk", 1.5)}  # frame, kg
 
 
@@ -156,7 +158,8 @@ def test_a_step_in_the_page_is_a_step_of_the_library(tmp_path, case):
     v[:6] = speed
     q = turned(robot, ground, up=0.01)
     frame, mass = LOADS.get(case, (None, 0.0))
-    alive = live_page.read_live_page(robot, q, v, contacts=ground, payload=frame)
+    limits = {"limits": "block" if case in STOPS else "ignore"}
+    alive = live_page.read_live_page(robot, q, v, contacts=ground, payload=frame, **limits)
     live = live_page.live_data(alive, scene(robot, q=q, contacts=ground))
     assert alive.program.flops < BUDGET * alive.h
     motors, losses = alive.motors, 0.5 * np.array(live["inertia"]) * alive.motors
@@ -174,7 +177,7 @@ def test_a_step_in_the_page_is_a_step_of_the_library(tmp_path, case):
     found = run_in_node(tmp_path, live, given, steps)
     Q, V = found["Q"], found["V"]
     law = pp.PD(robot, q, kp, 0.0) if stiffness else None
-    options = {"dt": alive.h, "contacts": ground, "damping": losses + brake}
+    options = {"dt": alive.h, "contacts": ground, "damping": losses + brake, **limits}
     states = pp.rollout(robot, Q[:-1], V[:-1], law, steps=1, springs=True, **options)
     dq, dv = np.abs(states.q[:, -1] - Q[1:]).max(-1), np.abs(states.v[:, -1] - V[1:]).max(-1)
     residual = np.sqrt(np.diff(found["contact.total"].max(-1)))
@@ -203,6 +206,8 @@ def test_a_step_in_the_page_is_a_step_of_the_library(tmp_path, case):
         gaps = points[:, :of_ground] @ np.array(ground.axes[0]) - ground.offset
         np.testing.assert_allclose(gaps, motion.gaps[:, 0, :of_ground], atol=1e-11)
     assert not robot.contact_pairs or forces[:, of_ground:].any(), "the pair touches"
+    if case in STOPS:
+        assert motion.stop_forces[:, 1].any(), "the knee stops"
 
 
 @pytest.mark.skipif(NODE is None, reason="Node.js is not installed")
@@ -244,7 +249,7 @@ def test_what_does_not_run_in_a_page():
         ((robot, deep), {}, "inside the ground"),
         ((robot, q), {"contacts": 0.8}, "contacts is 0.8"),
         ((robot, q), {"contacts": pp.Ground(friction=[[0.5], [0.8]])}, "one motion"),
-        ((robot, q), {"limits": "block"}, 'limits="block" does not work'),
+        ((hopper(), [*q, 0.0, 0.5]), {"limits": "block"}, "expected -0.01 to 0.02"),
         ((robot, q), {"limits": "off"}, "limits is 'off'"),
         ((robot, q), {"method": "rk4"}, "method is 'rk4'"),
         ((pp.load("ur5"), None), {}, "no contact points"),

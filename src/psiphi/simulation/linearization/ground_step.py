@@ -74,13 +74,9 @@ def ground_step(
         solved = _contact_step(robot, own)(q, v, tau, np.asarray(h, dtype=float), ground=ground)
     if not is_single:
         return solved.q, solved.v, solved.contacts
-    forces, gaps, modes, residual = solved.contacts
-    contacts = ContactState(*(x.astype(FLOAT32) for x in (forces, gaps)), modes, residual)
-    return (
-        solved.q.astype(FLOAT32),
-        solved.v.astype(FLOAT32),
-        contacts._replace(residual=residual.astype(FLOAT32)),
-    )
+    numbers = {name: x.astype(FLOAT32) for name, x in solved.contacts._asdict().items()}
+    contacts = ContactState(**numbers | {"modes": solved.contacts.modes})
+    return solved.q.astype(FLOAT32), solved.v.astype(FLOAT32), contacts
 
 
 def _step_of_tensors(

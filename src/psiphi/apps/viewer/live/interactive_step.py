@@ -10,8 +10,11 @@ that the user pulls with a spring. The damping of motors and joints is implicit 
 On a ground the step is that of `pp.simulate(..., contacts=ground)` (`contact_blocks.py`): contacts
 change velocities abruptly, and are solved in a loop.
 
-If joints have limits, there is a second step, `blocked`: the same step, then the impact of
-`simulation/forces/joint_limit_impact.py`. If a link carries a payload, the robot's free parameters
+If joints have limits and there is no ground, there is a second step, `blocked`: the same step, then
+the impact of `simulation/forces/joint_limit_impact.py`. On a ground, stops are solved together with
+the contacts if the page is made with limits="block".
+
+If a link carries a payload, the robot's free parameters
 are base_parameters + payload_mass unit_payload, where `unit_payload` is the change by 1 kg.
 
 The blocks are those of a rollout (`rollout_program.py`), and the law is `pp.PD` with gravity.
@@ -205,7 +208,8 @@ class InteractiveProgram(RolloutProgram):
 
     def _ground_blocks(self, ground: GroundContact) -> NamedBlocks:
         """The contact points and the forces on them, for a picture; zero before the first step."""
-        n, sizes = len(self.robot.bodies), {"impulse": 3 * ground.count, "mode": ground.count}
+        n = len(self.robot.bodies)
+        sizes = {"impulse": ground.space.impulse_size, "mode": ground.count}
         places: dict[str, str] = dict(zip(sizes, contact_blocks.RECORDED, strict=True))
         places["place"] = contact_blocks.contact_place("place")
         bodies, heights = {"R": 9 * n, "p": 3 * n}, {}

@@ -116,7 +116,7 @@ class LivePage:
     h: float
     method: str
     payload: str = ""  # the frame that carries a load
-    limits: str = "ignore"  # or "block": the initial state of the page's switch
+    limits: str = "ignore"  # or "block"; without a ground the initial state of the page's switch
     ground: Ground | None = None  # that the robot's contact points touch
 
     @property
@@ -190,7 +190,8 @@ def read_live_page(
     """Check the arguments of a live page.
 
     `thing` is a robot, a closed chain, a scene or a trajectory, whose start is used. `payload` is
-    a frame that carries a load; `limits` is "block" or "ignore"; `contacts` is the ground of a
+    a frame that carries a load; `limits` is "block" or "ignore", a switch of the
+    page unless the robot is on a ground, where it is fixed; `contacts` is the ground of a
     robot, by default that of the scene.
     """
     system: Any = getattr(thing, "system", thing)
@@ -232,7 +233,7 @@ def read_live_page(
     frame = "" if payload is None else plant.robot.frame(payload).name
     method = choose_method(method, contacts, OF)
     if contacts is not None:
-        return LivePage(plant.system, *start, h, method, frame, ground=contacts)
+        return LivePage(plant.system, *start, h, method, frame, limits or "ignore", contacts)
     switch = initial_limits(plant, limits, start[0])
     return LivePage(plant.system, *start, h, check_method(method, "a live page"), frame, switch)
 
@@ -252,11 +253,6 @@ def scene_ground(thing: object) -> Ground | None:
 def check_ground(plant: Plant, ground: Ground, limits: str | None, q: np.ndarray) -> None:
     """Raise for a ground on which the robot cannot run in a page."""
     one_of("limits", "ignore" if limits is None else limits, LIMITS)
-    if limits == "block":
-        raise StateError(
-            'limits="block" does not work together with contacts in a live page',
-            "leave it out, or add springs at the stops: robot.with_spring(...)",
-        )
     contacts = ground_contact(plant, ground, limits or "ignore", OF, q)
     for name, value in (contacts.numbers | contacts.tables).items():
         if value.ndim > 1:

@@ -224,5 +224,30 @@ def test_bad_limits_are_refused(leg):
     run = {"duration": 0.01, "contacts": GROUND, "limits": "block"}
     with pytest.raises(pp.StateError, match=r"q0 of thigh is 0\.7"):
         pp.simulate(leg, [0.5, 0.7, -0.5], **run)
-    with pytest.raises(pp.StateError, match=r"limits of shank are equal.*robot\.lock"):
-        pp.simulate(hopper(lower=-0.5, upper=-0.5), [0.5, 0.0, -0.5], **run)
+
+
+@pytest.mark.parametrize("ground", [GROUND, pp.Ground(smooth=0.01)], ids=["rigid", "smooth"])
+def test_a_joint_with_equal_limits_is_locked(ground):
+    """The motion, its forces and derivatives are those of the robot without the joint."""
+    held = hopper(lower=-0.5, upper=-0.5)
+    alone = hopper().lock("shank", at=[0.0, 0.0, -0.5])
+    run = {"duration": 0.3, "dt": DT, "contacts": ground, "limits": "block"}
+    motion = pp.simulate(held, [0.45, 0.3, -0.5], [0, 1.0, 0], **run)
+    expected = pp.simulate(alone, [0.45, 0.3], [0, 1.0], **run)
+    assert motion.q[:, :2] == pytest.approx(expected.q, abs=1e-9)
+    assert abs(motion.q[:, 2] + 0.5).max() < 1e-12
+    assert motion.forces == pytest.approx(expected.forces, abs=1e-5)
+    assert motion.stop_forces[:, :2] == pytest.approx(expected.stop_forces, abs=1e-5)
+    assert motion.forces.max() > 10.0 and motion.contact_residual.max() < 1e-9
+    if not ground.smooth:  # the torque of the lock in the air, where it is the only force
+        torque = held.inverse_dynamics(motion.q[0], motion.v[0], motion.a[0])
+        assert motion.stop_forces[1, 2] == pytest.approx(torque[2], rel=1e-2)
+    options = {"steps": 20, "dt": DT, "contacts": ground, "limits": "block"}
+    start = np.array([0.0, 0.3, -0.5])
+    start[0] -= held.frame_pose(start, "foot")[2, 3] - 0.02 + 2e-4
+    weights = np.zeros((21, 3))
+    weights[-1, :2] = 1.0
+    bars = pp.rollout(held, start, [0, 1.0, 0], **options).vjp(weights)
+    known = pp.rollout(alone, start[:2], [0, 1.0], **options).vjp(weights[:, :2])
+    for name in ("q", "v"):
+        assert bars[name][:2] == pytest.approx(known[name], rel=1e-6, abs=1e-9)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from psiphi._util.errors import StateError
-from psiphi._util.text import first_names, shown
+from psiphi._util.text import shown
 from psiphi._util.validate import one_of
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.model.contact.contact_state import ContactState
@@ -68,24 +68,14 @@ def ground_contact(
             f"{shown(plant.system)}",
             "give the robot itself; use pp.embed for mechanisms with loops",
         )
-    contacts = GroundContact(plant.robot, ground, _stops(plant, of) if limits == "block" else None)
+    contacts = GroundContact(
+        plant.robot, ground, JointStops(plant) or None if limits == "block" else None
+    )
     if q is not None:
         if contacts.stops is not None:
             contacts.stops.check_start(q)
         check_above_ground(contacts, q, of)
     return contacts
-
-
-def _stops(plant: Plant, of: str) -> JointStops | None:
-    """The stops of the joints with limits; None if there are none."""
-    stops = JointStops(plant)
-    if stops.locked.any():
-        names = [plant.robot.coordinate_names[k] for k in stops.q[stops.locked]]
-        raise StateError(
-            f'{of}: limits="block" with contacts, and the limits of {first_names(names)} are equal',
-            "lock these joints: robot.lock(...)",
-        )
-    return stops or None
 
 
 class GroundStep(NamedTuple):

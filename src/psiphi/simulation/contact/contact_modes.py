@@ -60,6 +60,7 @@ def find_modes(
     friction: np.ndarray,
     impulse: np.ndarray,
     law: ContactLaw,
+    locked: Sequence[bool],
 ) -> Values:
     """The mode of each contact, the weights of its equations, and the factors of A; `c` are the
     c + b of the solution. The rows of joint stops follow those of the contacts.
@@ -71,7 +72,7 @@ def find_modes(
     closed              1 or 0, of each stop
     """
     if not law.is_exact:
-        return _find_factors(G, c, friction, impulse, law)
+        return _find_factors(G, c, friction, impulse, law, locked)
     lam = entries(impulse)
     modes = [
         _mode(G[i][i], c[i : i + 3], lam[i : i + 3], mu)
@@ -80,7 +81,7 @@ def find_modes(
     rows = _in_mode_axes(G, modes)
     found = {name: [mode[name] for mode in modes] for name in PER_CONTACT}
     A = _matrix(rows, modes, entries(friction))
-    return _with_factors(found, A, rows, modes, _closed_stops(A, G, c, lam, 3 * len(modes)))
+    return _with_factors(found, A, rows, modes, _closed_stops(A, G, c, lam, locked))
 
 
 def _closed_stops(
@@ -88,12 +89,12 @@ def _closed_stops(
     G: Sequence[Sequence[Any]],
     c: Sequence[Any],
     lam: Sequence[Any],
-    first: int,
+    locked: Sequence[bool],
 ) -> list[Any]:
     """1 for each closed stop, else 0; and its row in A, which begins as that of G."""
     found = []
-    for k in range(first, len(c)):
-        closed = less(c[k], G[k][k] * lam[k])
+    for k, is_locked in enumerate(locked, start=len(c) - len(locked)):
+        closed = 1.0 + 0.0 * c[k] if is_locked else less(c[k], G[k][k] * lam[k])
         A[k][k] = (1.0 + REGULARIZATION) * A[k][k]
         A[k] = [closed * x for x in A[k]]
         A[k][k] = A[k][k] + (1.0 - closed)
@@ -124,6 +125,7 @@ def _find_factors(
     friction: np.ndarray,
     impulse: np.ndarray,
     law: ContactLaw,
+    locked: Sequence[bool],
 ) -> Values:
     """The same for laws with one equation: A = A_nn (1 - S) + S G, S = dp/dy."""
     lam, projections, scales = entries(impulse), [], []
@@ -149,7 +151,7 @@ def _find_factors(
             row[3 * i + k] = row[3 * i + k] + scale
         A += turned
     A += [list(row) for row in rows[len(A) :]]
-    closed = _closed_stops(A, G, c, lam, 3 * len(modes))
+    closed = _closed_stops(A, G, c, lam, locked)
     return _with_factors({"scale": scales}, A, rows, modes, closed)
 
 

@@ -18,7 +18,8 @@ step is
 
 with as many unknowns as coordinates, whatever the number of contacts: a linearised contact is an
 inertia of its frames, and a linearised joint stop one of its joint. A stop has p = [y] in place of
-the cone. The same step with the robot's velocities as unknowns, y = m* v, M = m m*, is
+the cone, or p = y if it holds its joint. The same step with the robot's velocities as unknowns,
+y = m* v, M = m m*, is
 
     (1 + Y* K Y) y = Y* g,   V = Y y
 
@@ -113,9 +114,11 @@ def residual_square(problem: Problem, lam: Scalars, V: Scalars) -> Any:
 
 
 def stop_violation(problem: Problem, i: int, lam: Scalars, V: Scalars) -> Any:
-    """How much (m/s, rad/s) a stop violates 0 <= lambda _|_ u >= 0: min(A lambda, u)."""
+    """How much (m/s, rad/s) a stop violates 0 <= lambda _|_ u >= 0: min(A lambda, u); u itself if
+    it holds its joint."""
     ((k,), part) = problem.space.columns[i], problem.space.parts[i]
-    return minimum(problem.omega[k][k] * lam[part][0], stop_speed(problem, i, V[k]))
+    u = stop_speed(problem, i, V[k])
+    return u if problem.space.is_locked(i) else minimum(problem.omega[k][k] * lam[part][0], u)
 
 
 def stop_speed(problem: Problem, i: int, rate: Any) -> Any:
@@ -288,7 +291,8 @@ def _linearised_stop(
     (k,), (x,) = problem.space.columns[i], lam[problem.space.parts[i]]
     A, u = problem.omega[k][k], stop_speed(problem, i, V[k])
     y = A * x - u
-    p, slope = positive_part(y, size.smooth_stops)
+    is_locked = problem.space.is_locked(i)
+    p, slope = (y, 1.0) if is_locked else positive_part(y, size.smooth_stops)
     B = 1.0 / ((1.0 + size.proximal * slope - slope) * A)
     W = B * slope
     return [[W]], [B * (A * x * size.proximal * slope + p - slope * y)]

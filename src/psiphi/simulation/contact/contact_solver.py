@@ -241,7 +241,8 @@ class ContactSolver:
             (k,), part = self.space.columns[i], self.space.parts[i]
             A, (old,) = problem.omega[k][k], lam[part]
             u = stop_speed(problem, i, dot(problem.omega[k], w))
-            lam[part] = [maximum(old - u / A, 0.0)]
+            new = old - u / A
+            lam[part] = [new if self.space.is_locked(i) else maximum(new, 0.0)]
             step = lam[part][0] - old
             self.space.add_wrench(w, i, pull(problem.rows[i], [step]))
             change = change + A * A * step * step

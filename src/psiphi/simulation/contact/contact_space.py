@@ -49,18 +49,19 @@ class StepPlaces(NamedTuple):
 
 class ContactSpace:
     """Contacts between these frames; `axes`: normal, tangent, tangent of a ground. From number
-    `ground_count` on, contacts have axes of their own. After them there are `stop_count` joint
-    stops."""
+    `ground_count` on, contacts have axes of their own. After them there are joint
+    stops; `locked` says which of them hold their joints, with impulses of any sign."""
 
     def __init__(
         self,
         sides: Sequence[Sides],
         axes: Sequence[Vector],
         ground_count: int,
-        stop_count: int = 0,
+        locked: Sequence[bool] = (),
     ):
         self.sides, self.axes, self.ground_count = tuple(sides), axes, ground_count
-        self.count, self.stop_count = len(self.sides), stop_count
+        self.locked = tuple(locked)
+        self.count, self.stop_count = len(self.sides), len(self.locked)
         names = (name for contact in sides for name, _ in contact)
         self.frames = tuple(dict.fromkeys(names))
 
@@ -85,6 +86,10 @@ class ContactSpace:
         """The coordinates of each contact, and of each stop."""
         stops = ((self.contact_size + k,) for k in range(self.stop_count))
         return (*self._coordinates[0], *stops)
+
+    def is_locked(self, i: int) -> bool:
+        """Whether number i, of the contacts and stops, is a stop that holds its joint."""
+        return i >= self.count and self.locked[i - self.count]
 
     @cached_property
     def parts(self) -> tuple[slice, ...]:

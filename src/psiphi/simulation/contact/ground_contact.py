@@ -15,7 +15,8 @@ Coulomb (`cone_solver.py`) with c_n + b in place of c_n:
                 R = 1 / (h (h k + d)): exactly implicit Euler for a spring k and a damper d
 
 A joint stop (`limits="block"`) obeys 0 <= lambda _|_ S v+ + b >= 0 with its own gap, S = 1 at the
-lower limit and -1 at the upper; the nearer one acts. All are solved in sweeps, and where several
+lower limit and -1 at the upper; the nearer one acts. A joint whose limits are equal is locked, S v+
++ b = 0 with any lambda. All are solved in sweeps, and where several
 contacts share a link or joints stop, by Newton's method (`contact_solver.py`). If restitution e
 adds energy, lambda . (c_f + c+) > 0, the step is solved again with e = 0.
 
@@ -124,7 +125,8 @@ class GroundContact:
         sides += self.given
         self._check_shapes()
         with_axes = len(self.points) if ground.grid is None else 0
-        self.space = ContactSpace(sides, ground.axes, with_axes, self.stop_count)
+        locked = [] if stops is None else stops.locked.tolist()
+        self.space = ContactSpace(sides, ground.axes, with_axes, locked)
         self.frames = self.space.frames
         self.law = ContactLaw(ground.law == "convex", float(ground.smooth), self._mobility)
         self.solver = ContactSolver(self.space, ground, self._supports, self.law)
@@ -310,7 +312,7 @@ class GroundContact:
         near: Any = 0.0 * step
         for normal in (*speed[::3], *stops):
             near = maximum(near, less(normal, 0.0))
-        if self.law.smooth:  # contacts act at a distance
+        if self.law.smooth or any(self.space.locked):  # they act always
             near = 1.0 + 0.0 * near
         found = {
             "place": self.space.pack(StepPlaces(places, sides)),
@@ -403,8 +405,9 @@ class GroundContact:
             modes.append(less(0.0, y[0]) * (1.0 + slides))
         sizes = entries(omega)
         rows = zip(self.space.parts, self.space.columns, after, strict=True)
-        for part, (k, *_), (u, *_) in list(rows)[self.count :]:
-            residual.append(minimum(sizes[k * (k + 3) // 2] * lam[part][0], u))
+        for i, (part, (k, *_), (u, *_)) in list(enumerate(rows))[self.count :]:
+            push = sizes[k * (k + 3) // 2] * lam[part][0]
+            residual.append(u if self.space.is_locked(i) else minimum(push, u))
         squares = [x + r * r for x, r in zip(entries(total), residual, strict=True)]
         found = {"residual": residual, "total": squares, "mode": modes}
         return {name: stack_entries(values) for name, values in found.items()}

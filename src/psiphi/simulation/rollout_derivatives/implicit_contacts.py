@@ -206,7 +206,7 @@ class ImplicitContacts:
         for i, x in enumerate(compliance):
             G[3 * i][3 * i] = G[3 * i][3 * i] + x
         change, law = solved.response(Y, correction), self.contact.law
-        return {**find_modes(G, speeds, friction, impulse, law), "change": change}
+        return {**find_modes(G, speeds, friction, impulse, law, space.locked), "change": change}
 
     def _implicit(
         self, friction: np.ndarray, impulse: np.ndarray, near: np.ndarray, **places: np.ndarray

@@ -84,3 +84,80 @@ def turn_problem() -> pp.OptimalControl:
         torque=2.0,
         passive=(),
     )
+
+
+def _leg(builder, y):
+    """Thigh and shank, and the frame of a foot."""
+    builder.body("thigh", mass=0.6, com=(0.01, 0, -0.15), inertia=np.diag([5, 5, 0.5]) * 1e-3)
+    builder.body("shank", mass=0.3, com=(0, 0, -0.15), inertia=np.diag([3, 3, 0.3]) * 1e-3)
+    builder.joint("hip", "revolute", "trunk", "thigh", xyz=(0, y, 0), axis=(0, 1, 0),
+                  effort=60)  # fmt: skip
+    builder.joint("knee", "revolute", "thigh", "shank", xyz=(0, 0, -0.3),
+                  axis=(0, 1, 0), effort=60)  # fmt: skip
+    builder.frame("foot", "shank", xyz=(0, 0, -0.3))
+
+
+@cache
+def hopper() -> Robot:
+    """A leg whose trunk moves along x and z and does not turn."""
+    builder = pp.Builder("hopper")
+    builder.body("rail", mass=0.1, com=(0, 0, 0), inertia=np.eye(3) * 1e-3)
+    builder.body("trunk", mass=5.0, com=(0, 0, 0), inertia=np.eye(3) * 0.1)
+    builder.joint("x", "prismatic", "world", "rail", axis=(1, 0, 0))
+    builder.joint("z", "prismatic", "rail", "trunk", axis=(0, 0, 1))
+    _leg(builder, 0.0)
+    return builder.build()
+
+
+@cache
+def monopod() -> Robot:
+    """A free trunk with a hand and a leg of two joints."""
+    builder = pp.Builder("monopod")
+    builder.body("trunk", mass=5.0, com=(0.02, 0, 0.1), inertia=np.diag([0.1, 0.08, 0.05]))
+    builder.joint("float", "free", "world", "trunk")
+    builder.frame("hand", "trunk", xyz=(0.2, 0.1, 0.2))
+    _leg(builder, 0.1)
+    return builder.build()
+
+
+def standing(robot: Robot, posture: list[float], foot: str) -> np.ndarray:
+    """q of the hopper at these joint angles, its foot at height 0."""
+    q = robot.neutral()
+    q[-len(posture) :] = posture
+    q[1] -= robot.frame_pose(q, foot)[2, 3]
+    return q
+
+
+@cache
+def hop_problem() -> pp.OptimalControl:
+    """The hopper jumps."""
+    return pp.OptimalControl(
+        hopper(),
+        dt=0.02,
+        steps=40,
+        running=[
+            pp.cost.torque(1e-3),
+            pp.cost.speed(1e-2),
+            pp.cost.force(1e-5),
+            pp.cost.friction(0.1, friction=0.2),
+            pp.cost.ground(1e4, clearance=0.02),
+        ],
+        final=[pp.cost.posture([1e3, 1e3, 10.0, 10.0]), pp.cost.speed(1.0)],
+        torque=True,
+        actuated=["hip", "knee"],
+        contacts=["foot"],
+    )
+
+
+@cache
+def stand_problem() -> pp.OptimalControl:
+    """The monopod is held by its flat foot or at a point of its hand."""
+    return pp.OptimalControl(
+        monopod(),
+        dt=0.02,
+        steps=6,
+        running=[pp.cost.torque(1e-3), pp.cost.speed(0.1), pp.cost.friction(1e-2, friction=0.3)],
+        final=[pp.cost.posture(10.0, at=monopod().neutral())],
+        torque=None,
+        contacts={"foot": "pose", "hand": "point"},
+    )

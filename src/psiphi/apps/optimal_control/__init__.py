@@ -15,5 +15,6 @@ batches. Read `optimal_control.py` first.
     optimal_motion.py       `OptimalMotion`: the result
     optimum_derivatives.py  its derivatives by start, goals and parameters
     feedback_controller.py  its controller u + K dx
+    contact_sequence/       contacts that hold by a schedule
     receding_horizon.py     `pp.MPC`: solves a problem at every node
 """

@@ -21,6 +21,12 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.apps.optimal_control.contact_sequence.held_contacts import (
+    HeldContacts,
+    HeldFrames,
+    HeldSlopes,
+    HeldStep,
+)
 from psiphi.apps.optimal_control.cost_terms import (
     CostTerm,
     Slopes,
@@ -66,6 +72,7 @@ class ControlBlocks:
     limits: tuple[STATE_LIMIT, ...] = ()  # of q and v
     has_gaps: bool = False
     curvature: bool = False  # whether `backward` adds the curvature of the dynamics
+    contacts: HeldFrames = ()  # frames that can be held, and how
 
     # -- sizes of the places
 
@@ -87,6 +94,7 @@ class ControlBlocks:
             named[f"{name}weight"] = sum(len(term.kept) for term in terms)
         named |= {"shift": len(self.limits), "rho": 1, "final_shift": len(self.limits)}
         named |= {f"final_{name}": named[name] for name in ("q", "v")}
+        named |= {"hold": len(self.contacts), "F": len(self.held.rows)}
         if self.robot.freed is not None:
             named[PARAMETERS] = self.robot.parameter_arguments[0].shape[-1]
         return named
@@ -95,6 +103,11 @@ class ControlBlocks:
         """{place: size} of the places that are not empty."""
         sizes = self.sizes
         return {name: sizes[name] for name in names if sizes.get(name)}
+
+    @cached_property
+    def held(self) -> HeldContacts:
+        """The contacts of the schedule."""
+        return HeldContacts(self.robot, self.contacts)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -116,7 +129,25 @@ class ControlBlocks:
         tau[list(self.motors)] = u
         return tau
 
-    def next_state(self, x: Variables, h: Any, parameters: Sequence[np.ndarray]) -> list:
+    def acceleration(
+        self, x: Variables, places: dict[str, Any], parameters: Sequence[np.ndarray]
+    ) -> HeldStep:
+        """The acceleration, with the forces of the contacts that hold."""
+        tau = self.torque(x.u)
+        if self.contacts:
+            h, hold = places["h"][0], entries(places["hold"])
+            return self.held.step(x.q, x.v, tau, h, hold, parameters)
+        function = self.robot.unbound_function("forward_dynamics")
+        return HeldStep(call_traced(function, [x.q, x.v, tau, *parameters]), [])
+
+    def with_contacts(self, x: Variables, step: HeldStep, places: dict[str, Any]) -> Variables:
+        """x with the forces of contacts, and which of them hold."""
+        if not self.contacts:
+            return x
+        force, hold = np.array(step.force, dtype=object), np.array(places["hold"], dtype=object)
+        return Variables(x.q, x.v, x.u, force, hold)
+
+    def next_state(self, x: Variables, h: Any, a: np.ndarray) -> list:
         """(q, v) after one step, by the rules of the integrator."""
         m = self.robot.manifold
         values: dict[str, Any] = {"q": x.q, "v": x.v, "Q": x.q, "V": x.v, "h": h}
@@ -126,9 +157,7 @@ class ControlBlocks:
                 continue
             values["u"] = values["v"]
             if isinstance(item, int):
-                function = self.robot.unbound_function("forward_dynamics")
-                inputs = [values["q"], values["v"], self.torque(x.u), *parameters]
-                values["a"] = call_traced(function, inputs)
+                values["a"] = a
         return [values["q"], values["v"]]
 
     def difference(self, q: np.ndarray, v: np.ndarray, Q: np.ndarray, V: np.ndarray) -> list:
@@ -172,14 +201,19 @@ class ControlBlocks:
         return entries(self.robot.manifold.positions(x.q))
 
     def node_slopes(
-        self, terms: Sequence[CostTerm], x: Variables, places: dict[str, Any], prefix: str = ""
+        self,
+        terms: Sequence[CostTerm],
+        x: Variables,
+        places: dict[str, Any],
+        prefix: str = "",
+        force_slopes: Sequence[list] = (),
     ) -> Slopes:
-        """The slopes of that cost."""
+        """The slopes of that cost; `force_slopes` are those of the forces x.f by (q, v, u)."""
         goal, weight = (
             entries(places[prefix + name]) if prefix + name in places else []
             for name in ("goal", "weight")
         )
-        found = slopes(self.robot, terms, x, goal, weight)
+        found = slopes(self.robot, terms, x, goal, weight, force_slopes)
         if not self.limits:
             return found
         state = [*self._limited(x), *entries(x.v)]
@@ -190,25 +224,33 @@ class ControlBlocks:
             found.xx[i][i] = found.xx[i][i] + rho * less(0.0, row)
         return found
 
-    def step_slopes(self, x: Variables, h: Any, parameters: Sequence[np.ndarray]) -> StepSlopes:
-        """The derivatives of one semi-implicit step, in blocks."""
-        robot, n, h0 = self.robot, self.robot.nv, h[0]
-        jacobian = robot.unbound_function("forward_dynamics").jacobian("q", "v", "tau")
-        inputs = [x.q, x.v, self.torque(x.u), *parameters]
-        a_q, a_v, a_tau = call_traced(jacobian, inputs)
+    def step_slopes(
+        self, x: Variables, places: dict[str, Any], parameters: Sequence[np.ndarray]
+    ) -> tuple[StepSlopes, HeldSlopes]:
+        """The derivatives of one semi-implicit step, in blocks, and those of its velocity."""
+        robot, n, h = self.robot, self.robot.nv, places["h"]
+        tau, motors = self.torque(x.u), list(self.motors)
         eye = np.eye(n).astype(object)
-        Ad, J = eye.copy(), eye * h0
+        if self.contacts:
+            hold = entries(places["hold"])
+            found = self.held.slopes(x.q, x.v, tau, h[0], hold, motors, parameters)
+        else:
+            jacobian = robot.unbound_function("forward_dynamics").jacobian("q", "v", "tau")
+            a_q, a_v, a_tau = call_traced(jacobian, [x.q, x.v, tau, *parameters])
+            Z = a_tau[:, motors] * h[0]
+            found = HeldSlopes(a_q * h[0], eye + a_v * h[0], Z, [], Z)
+        Ad, J = eye.copy(), eye * h[0]
         if not robot.manifold.is_flat:
-            v1 = self.next_state(x, h, parameters)[1]
+            held = found.step or self.acceleration(x, places, parameters)
+            v1 = self.next_state(x, h, held.a)[1]
             for joints in TangentManifold(robot).slices:
                 if joints.number is not None:
                     block = joints.v, joints.v
                     Ad[block], J[block] = self._configuration_slopes(
-                        joints.number, v1[joints.v], h0
+                        joints.number, v1[joints.v], h[0]
                     )
-        motors = list(self.motors)
-        blocks = Ad, J, a_q * h0, eye + a_v * h0, a_tau[:, motors] * h0
-        return StepSlopes(*(block.tolist() for block in blocks))
+        blocks = Ad, J, found.X, found.Y, found.Z
+        return StepSlopes(*(block.tolist() for block in blocks)), found
 
     def _configuration_slopes(self, number: int, v: np.ndarray, h: Any) -> tuple[Any, Any]:
         """The change of q exp(h v) as a tangent vector, by that of q and by v, for one joint.
@@ -244,8 +286,10 @@ class ControlBlocks:
         x = Variables(places["q"], places["v"], places["u"])
         h, tape = places["h"], places["v"][0].tape
         parameters = self._bind(places.get(PARAMETERS), tape)
-        cost = self.node_slopes(self.running, x, places)
-        step = self.step_slopes(x, h, parameters)
+        step, velocity = self.step_slopes(x, places, parameters)
+        if velocity.step is not None:
+            x = self.with_contacts(x, velocity.step, places)
+        cost = self.node_slopes(self.running, x, places, force_slopes=velocity.force)
         P = unpack_symmetric(entries(places["P"]), self.state_size)
         p = entries(places["p"])
         if self.has_gaps:
@@ -258,7 +302,7 @@ class ControlBlocks:
             xx, ux = self.bent(x, p, h, places["theta"], parameters)
             lxx, lux = _matrix_sum(lxx, xx), _matrix_sum(lux, ux)
         scale = places["mu"][0] * h0
-        rows = [step.Z[i] for i in self.motors]  # h S* M^-1 S
+        rows = velocity.free[list(self.motors)]  # h S* M^-1 S
         damping = [[scale * y for y in row] for row in rows]
 
         def mask(Qu: list) -> tuple[list, list]:
@@ -306,7 +350,7 @@ class ControlBlocks:
         return self.node_cost(self.final, x, scaled, "final_")
 
     def advance(self, alpha: Any, Q: np.ndarray, V: np.ndarray, J: Any, places: Any) -> list:
-        """(U, Q, V, J) after one node of a motion with step length alpha."""
+        """(U, Q, V, J, F) after one node of a motion with step length alpha."""
         n, m = self.state_size, len(self.motors)
         k, K = entries(places["k"]), entries(places["K"])
         dx = self.difference(places["q"], places["v"], Q, V)
@@ -317,16 +361,17 @@ class ControlBlocks:
         bounds = [entries(places[name]) for name in self.bounds]
         U = np.array(self.clipped(wanted, *bounds) if bounds else wanted, dtype=object)
         assert len(U) == m
-        x = Variables(Q, V, U)
         h, parameters = places["h"], self._bind(places.get(PARAMETERS), V[0].tape)
-        q1, v1 = self.next_state(x, h, parameters)
+        step = self.acceleration(Variables(Q, V, U), places, parameters)
+        x = self.with_contacts(Variables(Q, V, U), step, places)
+        q1, v1 = self.next_state(x, h, step.a)
         J = J + h[0] * self.node_cost(self.running, x, places)
         if self.has_gaps:
             back = np.array([(alpha - 1.0) * y for y in places["d"]], dtype=object)
             m_ = self.robot.manifold
             q1 = m_.unit(m_.exp(q1, back[: self.robot.nv]))
             v1 = v1 + back[self.robot.nv :]
-        return [U, q1, v1, J]
+        return [U, q1, v1, J, step.force]
 
     def look_block(self, **places: Any) -> Values:
         """All candidates, one node further."""
@@ -334,14 +379,14 @@ class ControlBlocks:
         for c, alpha in enumerate(STEP_LENGTHS):
             Q, V = places["Q"][nq * c : nq * (c + 1)], places["V"][nv * c : nv * (c + 1)]
             parts.append(self.advance(alpha, Q, V, places["J"][c], places))
-        _, Q, V, J = zip(*parts, strict=True)
+        _, Q, V, J, _ = zip(*parts, strict=True)
         return {"Q": np.concatenate(Q), "V": np.concatenate(V), "J": list(J)}
 
     def take_block(self, **places: Any) -> Values:
         """One candidate, one node further."""
         alpha, J = places["alpha"][0], places["J"][0]
-        U, Q, V, J = self.advance(alpha, places["Q"], places["V"], J, places)
-        return {"U": U, "Q": Q, "V": V, "J": [J]}
+        U, Q, V, J, F = self.advance(alpha, places["Q"], places["V"], J, places)
+        return {"U": U, "Q": Q, "V": V, "J": [J]} | ({"F": F} if self.contacts else {})
 
     def end_block(self, count: int, **places: Any) -> Values:
         """J with the final cost, of `count` candidates; nothing before the last node."""
@@ -361,7 +406,7 @@ class ControlBlocks:
         return ("weight", "rho") if self.limits else ("weight",)
 
     def _node_places(self, *names: str) -> dict[str, int]:
-        return self._some((*names, "goal", *["shift"] * bool(self.limits)))
+        return self._some((*names, "goal", "hold", *["shift"] * bool(self.limits)))
 
     def _final_places(self) -> dict[str, int]:
         names = ("final_goal", "final_weight", *["final_shift", "rho"] * bool(self.limits))
@@ -432,13 +477,14 @@ class ControlBlocks:
     @cached_property
     def take(self) -> Rollout:
         """The loop "take"."""
-        return self._forward("take", 1, ("Q", "V", "U", "J"))
+        return self._forward("take", 1, ("Q", "V", "U", "J", *["F"] * bool(self.contacts)))
 
     @cached_property
     def value(self) -> Rollout:
         """The costs of all terms along given states and torques, and then of the final terms."""
         count, ends = len(self.running), len(self.final)
-        per_node = self._some(("q", "v", "u", "goal"))
+        forces = any(term.depends_on_contacts for term in self.running)
+        per_node = self._some(("q", "v", "u", "goal", *["hold"] * forces))
         once = self._some(("h", "weight", *self.parameters))
         places = self._some(("final_q", "final_v", "final_goal", "final_weight", *self.parameters))
 
@@ -454,8 +500,10 @@ class ControlBlocks:
             }
 
         def add(**values: Any) -> Values:
-            self._bind(values.get(PARAMETERS), values["v"][0].tape)
+            parameters = self._bind(values.get(PARAMETERS), values["v"][0].tape)
             x = Variables(values["q"], values["v"], values["u"])
+            if forces:
+                x = self.with_contacts(x, self.acceleration(x, values, parameters), values)
             numbers = [entries(values.get(n, np.zeros(0))) for n in ("goal", "weight")]
             each = term_values(self.running, x, *numbers) or [0.0 * x.v[0]]
             h = values["h"][0]
@@ -526,6 +574,7 @@ class ControlBlocks:
         terms = [[term.key for term in group] for group in (self.running, self.final)]
         return json.dumps(
             [terms, self.motors, self.has_bounds, self.limits, self.has_gaps, self.curvature]
+            + [[*self.contacts]] * bool(self.contacts)
         )
 
 

@@ -10,6 +10,9 @@
     direction(frame, axis, w) the rotation from the frame's axis to a direction, (2,)
     center_of_mass(w)     c - c_d, (3,)
     momentum(w)           centroidal momentum [angular; linear] - h_d, (6,)
+    force(w)              f - f_d of each contact of the schedule, (3,) each
+    friction(w, mu)       max(0, +-f_x - mu f_n / sqrt 2), and with f_y, of each contact
+    ground(w, z)          the height over the ground of a contact that holds; of others, max(0, -it)
     of(function, w)       function(q, v, u), any number of rows
 
 `at` is the desired value. Without it, the cost has a goal: `solve(..., tool=poses)` gives it by the
@@ -28,12 +31,15 @@ import numpy as np
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
-from psiphi._util.validate import flag, real_array
+from psiphi._util.validate import flag, nonnegative_number, positive_number, real_array
 from psiphi.model.model import Pose
 
 __all__ = [
     "center_of_mass",
     "direction",
+    "force",
+    "friction",
+    "ground",
     "momentum",
     "of",
     "orientation",
@@ -59,6 +65,7 @@ class Cost:
     frame: str = ""
     axis: tuple[float, ...] = ()
     function: Callable[..., Any] | None = None
+    number: float = 0.0  # the coefficient of friction, or the clearance
 
     def __repr__(self) -> str:
         where = f"{self.frame!r}, " if self.frame else ""
@@ -207,6 +214,44 @@ def momentum(
     pp.cost.momentum(0.1)
     """
     return _cost("momentum", weight, name, at, along)
+
+
+def force(weight: Weight, at: Goal = 0.0, *, name: str = "force") -> Cost:
+    """w |f - f_d|^2 / 2 of the force f (3,) on each contact that holds, in world axes, f_d = 0 by
+    default; one weight, or three for each contact. Impacts count as forces during one step.
+
+    >>> import psiphi as pp
+    >>> pp.cost.force(1e-5)
+    pp.cost.force(1e-05)
+    """
+    return _cost("force", weight, name, at)
+
+
+def friction(weight: Weight, friction: float = 0.7, *, name: str = "friction") -> Cost:
+    """w max(0, +-f_t - mu f_n / sqrt 2)^2 / 2 of the force f on each contact that holds, for two
+    axes t across the ground: four rows of a pyramid within the friction cone of `friction` = mu.
+    Outside the cone, the contact slips or pulls. f_n is the part of f against gravity.
+
+    >>> import psiphi as pp
+    >>> pp.cost.friction(1e-2, friction=0.8)
+    pp.cost.friction(0.01)
+    """
+    mu = positive_number("friction", friction, "give a coefficient, 0.7 for instance")
+    return _cost("friction", weight, name, 0.0, number=mu)
+
+
+def ground(
+    weight: Weight, height: float | None = 0.0, *, clearance: float = 0.0, name: str = "ground"
+) -> Cost:
+    """w d^2 / 2 for each contact, d = its height above the ground in steps in which it holds, and
+    max(0, clearance - its height) in the others. The ground is at `height`; None makes it a goal.
+
+    >>> import psiphi as pp
+    >>> pp.cost.ground(1e3, clearance=0.05)
+    pp.cost.ground(1000)
+    """
+    least = nonnegative_number("clearance", clearance)
+    return _cost("ground", weight, name, height, number=least)
 
 
 def of(function: Callable[..., Any], weight: Weight = 1.0, *, name: str = "") -> Cost:

@@ -19,20 +19,27 @@ import numpy as np
 from psiphi._util.errors import Error, StateError
 from psiphi._util.text import shown
 from psiphi.apps.ik.ik_tasks import Task
+from psiphi.apps.optimal_control.contact_sequence.held_contacts import ROWS as ROWS_OF_CONTACT
+from psiphi.apps.optimal_control.contact_sequence.held_contacts import HeldFrames
 from psiphi.apps.optimal_control.cost import Cost
 from psiphi.compiler.autodiff.tape_derivatives import push_forward
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.compiler.tape.array_trace import trace_rule
+from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import Scalar, Tape
 from psiphi.compiler.tape.tape_evaluation import evaluate
+from psiphi.model.loops.closure_types import perpendicular_axes
 from psiphi.model.spatial.branch_free import maximum
 from psiphi.model.spatial.scalar_arrays import entries
+from psiphi.model.spatial.screws import dot
 from psiphi.robot.robot import Robot
 from psiphi.simulation.control.law_arrays import LawArray, flat_entries
 
 FRAME_TASKS = {"pose": "pose", "orientation": "pose", "point": "point", "direction": "direction"}
 GOAL_SIZES = {"pose": 12, "orientation": 12, "point": 3, "direction": 3, "center_of_mass": 3}
 ROWS = {"pose": 6, "orientation": 3, "point": 3, "direction": 2, "center_of_mass": 3, "momentum": 6}
+CONTACT_ROWS = {"force": 3, "friction": 4, "ground": 1}  # of each contact
+CONTACT_GOALS = {"force": 3, "ground": 1}
 REMEDY = "use arithmetic, NumPy's elementary functions and functions of the robot: help(pp.law)"
 
 
@@ -42,6 +49,8 @@ class Variables(NamedTuple):
     q: np.ndarray
     v: np.ndarray
     u: np.ndarray  # the torques of the motors
+    f: np.ndarray = np.zeros(0)  # the forces on held contacts, row by row
+    hold: np.ndarray = np.zeros(0)  # 1 for each contact that holds, else 0
 
 
 class Slopes(NamedTuple):
@@ -64,6 +73,7 @@ class CostTerm:
     motor_count: int
     row_count: int  # of the cost, before rows of weight 0 are dropped
     goal_size: int
+    contacts: HeldFrames = ()  # of the problem: frames, and "point" or "pose"
 
     @property
     def name(self) -> str:
@@ -102,6 +112,11 @@ class CostTerm:
     def depends_on_torques(self) -> bool:
         return self.cost.kind in ("torque", "of")
 
+    @property
+    def depends_on_contacts(self) -> bool:
+        """Whether it reads the forces of contacts, or which of them hold."""
+        return self.cost.kind in CONTACT_ROWS
+
     def rows(self, x: Variables, goal: list) -> list:
         """The rows with positive weights."""
         every = self._every_row(x, goal)
@@ -122,8 +137,29 @@ class CostTerm:
             return entries(x.u - d)
         if cost.kind == "momentum":
             return entries(robot.centroidal_momentum_matrix(x.q) @ x.v - d)
+        if cost.kind in CONTACT_ROWS:
+            return self._contact_rows(x, goal)
         assert cost.function is not None
         return function_rows(cost.function, x)
+
+    def _contact_rows(self, x: Variables, goal: list) -> list:
+        """The rows of each contact, one contact after the other."""
+        rows, place, up = [], 0, up_direction(self.robot)
+        for i, (frame, kind) in enumerate(self.contacts):
+            place += len(ROWS_OF_CONTACT[kind])
+            if self.cost.kind == "ground":
+                height = dot(entries(self.robot.frame_pose(x.q, frame)[:3, 3]), up)
+                height, lowest = height - goal[0], self.cost.number - (height - goal[0])
+                rows.append(x.hold[i] * height + (1.0 - x.hold[i]) * maximum(lowest, 0.0))
+                continue
+            f = [x.f[k] for k in range(place - 3, place)]
+            if self.cost.kind == "force":
+                rows += [a - b for a, b in zip(f, goal, strict=True)]
+                continue
+            most = (self.cost.number * 0.5**0.5) * dot(f, up)
+            across = [dot(f, axis.tolist()) for axis in perpendicular_axes(up)]
+            rows += [maximum(sign * x - most, 0.0) for x in across for sign in (1.0, -1.0)]
+        return rows
 
     @property
     def key(self) -> list:
@@ -133,13 +169,14 @@ class CostTerm:
         if cost.function is not None:
             traced = _traced_function(self.robot, cost.function, self.motor_count)
             code = f"{traced.tape.nodes} {traced.stores}"
-        return [cost.kind, cost.frame, cost.axis, self.kept.tolist(), code]
+        more = [cost.number, self.contacts] * self.depends_on_contacts
+        return [cost.kind, cost.frame, cost.axis, self.kept.tolist(), code, *more]
 
 
 def function_rows(function: Callable[..., Any], x: Variables) -> list:
     """The rows that a user's function returns, at one state."""
     traced = x.q.dtype == object
-    values = [LawArray.of(part) if traced else part for part in x]
+    values = [LawArray.of(part) if traced else part for part in (x.q, x.v, x.u)]
     try:
         rows = flat_entries(function(*values)).reshape(-1)
     except Exception as error:
@@ -163,7 +200,7 @@ def _traced_function(robot: Robot, function: Callable[..., Any], motor_count: in
     return trace_rule("rows", [Argument(name, (n,)) for name, n in sizes.items()], rule)
 
 
-def bind_cost(cost: Cost, robot: Robot, motor_count: int) -> CostTerm:
+def bind_cost(cost: Cost, robot: Robot, motor_count: int, contacts: HeldFrames = ()) -> CostTerm:
     """The cost of this robot, checked."""
     kind = cost.kind
     sizes = {"posture": robot.nq, "speed": robot.nv, "torque": motor_count, "momentum": 6}
@@ -174,7 +211,14 @@ def bind_cost(cost: Cost, robot: Robot, motor_count: int) -> CostTerm:
         robot.require_mass(f"pp.cost.{kind}", "leave this cost out")
     if kind == "torque" and not motor_count:
         raise StateError(f"{robot.name} has no motors", "leave pp.cost.torque out")
-    if kind == "of":
+    if kind in CONTACT_ROWS:
+        if not contacts:
+            cause = f"pp.cost.{kind}, and the problem has no contacts"
+            raise StateError(cause, 'give contacts=["left_foot", ...]')
+        count = len(contacts) * CONTACT_ROWS[kind]
+        goal = CONTACT_GOALS.get(kind, 0)
+        term = CostTerm(cost, robot, motor_count, count, goal, contacts)
+    elif kind == "of":
         assert cost.function is not None
         count = _check_function(robot, cost.function, motor_count)
         term = CostTerm(cost, robot, motor_count, count, 0)
@@ -229,12 +273,23 @@ def term_values(terms: Sequence[CostTerm], x: Variables, goals: list, weights: l
 
 
 def slopes(
-    robot: Robot, terms: Sequence[CostTerm], x: Variables, goals: list, weights: list
+    robot: Robot,
+    terms: Sequence[CostTerm],
+    x: Variables,
+    goals: list,
+    weights: list,
+    force_slopes: Sequence[list] = (),
 ) -> Slopes:
-    """The sum and its slopes; x is an array of leaves of a tape."""
+    """The sum and its slopes; q, v and u are arrays of leaves of a tape, and `force_slopes` the
+    derivatives of the forces by (delta, dv, du)."""
     n, m = robot.nv, len(x.u)
     rows = _all_rows(terms, x, goals)
     seeds = tangent_seeds(robot, x)
+    if any(term.depends_on_contacts for term in terms):  # the tape stops at the forces
+        for f, row in zip(x.f, force_slopes, strict=True):
+            if isinstance(f, Scalar) and not is_constant(f):
+                for seed, y in zip(seeds, row, strict=True):
+                    seed[f.index] = -y if f.negative else y
     tape: Tape = x.v[0].tape
     nodes = [tape.operand(row) for row in rows]
     columns = [push_forward(tape, nodes, seed) for seed in seeds]
@@ -293,6 +348,13 @@ def tangent_seeds(robot: Robot, x: Variables) -> list[dict[int, Any]]:
     return [*found, *({leaf.index: 1.0} for leaf in (*x.v, *x.u))]
 
 
+def up_direction(robot: Robot) -> list[float]:
+    """The unit vector against gravity: the normal of the ground; z without gravity."""
+    g = np.array(robot.model.gravity_vector, dtype=float)
+    length = float(np.linalg.norm(g))
+    return (-g / length).tolist() if length > 0.0 else [0.0, 0.0, 1.0]
+
+
 def excess_rows(kept: Sequence[tuple[int, float, float]], x: list, shifts: list) -> list:
     """max(0, s + c) of each bound, c = -(x_i - bound) or x_i - bound: the rows of an augmented
     Lagrangian of limits; `kept`: (index, sign, bound)."""
@@ -306,6 +368,11 @@ def _all_rows(terms: Sequence[CostTerm], x: Variables, goals: list) -> list:
         rows += term.rows(x, goals[place : place + term.goal_size])
         place += term.goal_size
     return rows
+
+
+def is_constant(x: Scalar) -> bool:
+    """Whether a tape expression is a number."""
+    return x.tape.nodes[x.index][0] is Op.CONST
 
 
 def _is_nonzero(x: object) -> bool:

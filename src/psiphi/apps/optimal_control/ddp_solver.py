@@ -206,10 +206,25 @@ class Solver:
 
     def candidate_costs(self, x: Motions, numbers: ProblemNumbers, gains: Gains) -> np.ndarray:
         """(B, CANDIDATES), infinite where a motion diverges."""
+        if self._kernels(x.d is not None).blocks.contacts:
+            return self._taken_costs(x, numbers, gains)
         places = self._forward_places(x, numbers, gains.k, gains.K)
         J = np.empty((len(x.u), 1, CANDIDATES))
         self._kernels(x.d is not None).look.run(places | {"J": J}, self.steps, self.steps)
         return np.where(np.isfinite(J[:, 0]), J[:, 0], np.inf)
+
+    def _taken_costs(self, x: Motions, numbers: ProblemNumbers, gains: Gains) -> np.ndarray:
+        """The same by `take`, one candidate after the other: a step with contacts is long, and
+        `look` would contain it eight times. The candidates of a single problem are its lanes."""
+        lengths = np.array(STEP_LENGTHS)
+        if len(x.u) == 1:
+            index = np.zeros(CANDIDATES, dtype=int)
+            parts = x.select(index), numbers.select(index), gains.k[index], gains.K[index]
+            J = self.take(*parts, lengths).cost[None]
+        else:
+            every = [np.full(len(x.u), alpha) for alpha in lengths]
+            J = np.array([self.take(x, numbers, gains.k, gains.K, a).cost for a in every]).T
+        return np.where(np.isfinite(J), J, np.inf)
 
     def take(
         self,
@@ -227,9 +242,32 @@ class Solver:
         places |= {"q0": q[:, :1], "v0": v[:, :1]}
         J = np.empty((count, 1))
         places |= {"alpha": alpha[:, None, None], "Q": q[:, 1:], "V": v[:, 1:], "U": u}
-        self._kernels(x.d is not None).take.run(places | {"J": last_row(J)}, self.steps, 1)
+        kernels = self._kernels(x.d is not None)
+        force = last_row(np.empty((count, kernels.blocks.sizes["F"])))
+        kernels.take.run(places | {"J": last_row(J), "F": force}, self.steps, 1)
         d = None if x.d is None else (1.0 - alpha)[:, None, None] * x.d
         return Motions(q, v, u, J[:, 0], d)
+
+    def each_step(
+        self, x: Motions, numbers: ProblemNumbers
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(q, v) after each step from its own node, and the forces of contacts: (B, N, n) each."""
+        blocks, (count, N) = self._kernels(False).blocks, x.u.shape[:2]
+        places = self._node_arrays(replace(x, d=None), numbers)
+        places |= {name: np.zeros((1, 1, 1)) for name in ("k", "K", "alpha")}
+        places["last"] = np.ones((1, 1, 1))
+        sizes = blocks.sizes
+        flat = {}
+        for name, y in places.items():
+            size = sizes.get(name) or int(y.shape[-1])
+            rows = np.broadcast_to(y, (count, N, size))
+            flat[name] = rows.reshape(count * N, 1, size)
+        flat |= {"q0": flat["q"], "v0": flat["v"]}
+        J = np.empty((count * N, 1, 1))
+        out = {name: np.empty((count * N, 1, sizes[name])) for name in ("Q", "V", "U", "F")}
+        self._kernels(False).take.run(flat | out | {"J": J}, 1, 1)
+        q, v, f = (out[name].reshape(count, N, sizes[name]) for name in ("Q", "V", "F"))
+        return q, v, f
 
     def term_costs(self, x: Motions, numbers: ProblemNumbers) -> tuple[np.ndarray, np.ndarray]:
         """(B, running terms) and (B, final terms)."""

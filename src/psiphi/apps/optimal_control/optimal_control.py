@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ from psiphi._util.validate import (
 )
 from psiphi.apps.optimal_control import problem_request as request
 from psiphi.apps.optimal_control import state_limits
+from psiphi.apps.optimal_control.contact_sequence import contact_schedule
 from psiphi.apps.optimal_control.control_blocks import ControlBlocks, loop_count
 from psiphi.apps.optimal_control.control_kernels import ControlKernels
 from psiphi.apps.optimal_control.cost import Cost
@@ -59,6 +60,8 @@ class OptimalControl:
     `hessian`            "gauss" (Gauss-Newton), "full" (with the curvature of the dynamics), or
                          "auto": Gauss-Newton first, full close to the solution. Robots with
                          quaternions use "gauss"
+    `contacts`           names of frames that the world can hold, feet for instance, or {name:
+                         "point" (its position) or "pose"}: `solve(..., schedule=)` says when
 
     The first call of `solve` compiles. Starts, goals and parameters are inputs: one compiled
     problem serves them all, each problem of a batch in its own SIMD lane.
@@ -92,6 +95,7 @@ class OptimalControl:
         actuated: JointNames = None,
         passive: JointNames = None,
         hessian: str = "auto",
+        contacts: Sequence[str] | Mapping[str, str] | None = None,
     ):
         self.robot = request.check_problem_robot(robot)
         self.needs_parameters = getattr(self.robot, "given", 0) is None
@@ -100,9 +104,10 @@ class OptimalControl:
         self.dt = positive_number("dt", dt, "give seconds, 0.01 for instance")
         self.steps = positive_count("steps", steps, MAX_STEPS, "give the number of steps of dt")
         self.motors = request.motor_indices(self.robot, actuated, passive)
+        self.contacts = contact_schedule.read_contacts(self.robot, contacts)
         count = len(self.motors)
-        self.running = request.read_terms(self.robot, "running", running, count)
-        self.final = request.read_terms(self.robot, "final", final, count)
+        self.running = request.read_terms(self.robot, "running", running, count, self.contacts)
+        self.final = request.read_terms(self.robot, "final", final, count, self.contacts)
         request.check_terms(self.robot, self.running, self.final, self.motors)
         self.bounds = request.read_bounds(self.robot, torque, self.motors)
         self.limits, self.limit_kind = request.read_limits(self.robot, limits, speed)
@@ -112,6 +117,11 @@ class OptimalControl:
             if self.hessian == "full":
                 cause = f"hessian='full' of {self.robot.name}, whose joints have quaternions"
                 raise StateError(f"{cause}, is not implemented", 'give hessian="gauss"')
+            self.hessian = "gauss"
+        if self.contacts:
+            if self.hessian == "full":
+                cause = "hessian='full' of a problem with contacts is not implemented"
+                raise StateError(cause, 'give hessian="gauss"')
             self.hessian = "gauss"
         self._kernels: dict[tuple[bool, bool], ControlKernels] = {}
 
@@ -140,13 +150,17 @@ class OptimalControl:
         return tuple(f"{name(k, sign)} {bound:.4g}" for k, sign, bound in self.limits)
 
     @property
+    def contact_names(self) -> tuple[str, ...]:
+        """The frames that can be held, in the order of a schedule."""
+        return tuple(name for name, _ in self.contacts)
+
+    @property
     def flops(self) -> dict[str, int]:
         """Operations for one node: of the backward loop, of the line search (`look`), and of one
-        motion (`take`)."""
+        motion (`take`). With contacts, the line search is `take` for each candidate."""
         blocks = self._family(False, False).blocks
-        return {
-            name: loop_count(getattr(blocks, name)).flops for name in ("backward", "look", "take")
-        }
+        names = ("backward", "take") if self.contacts else ("backward", "look", "take")
+        return {name: loop_count(getattr(blocks, name)).flops for name in names}
 
     def explain(self) -> str:
         """A text: the sizes of the problem, its costs, and the operations of its loops."""
@@ -159,6 +173,8 @@ class OptimalControl:
             lines.append("torques: within their bounds, exactly")
         if self.limits:
             lines.append(f"limits, {self.limit_kind}: {', '.join(self.limit_names)}")
+        if self.contacts:
+            lines.append(f"contacts: {', '.join(' '.join(pair) for pair in self.contacts)}")
         lines.append(f"Hessian: {self.hessian}")
         rows = [(name, f"{count} flops a node") for name, count in self.flops.items()]
         return "\n".join([*lines, *columns(rows)])
@@ -181,6 +197,7 @@ class OptimalControl:
         torques: Numbers | None = None,
         states: StateGuess | None = None,
         parameters: Numbers | None = None,
+        schedule: Numbers | Mapping[str, Numbers] | None = None,
         iterations: int = 100,
         tolerance: float = 1e-7,
         **goals: Any,
@@ -195,6 +212,9 @@ class OptimalControl:
         `near`        an `OptimalMotion`, from which the solver starts: its torques and gains are
                       rolled out from the new start, `shift` steps later
         `parameters`  of a robot with free parameters; by default those of the robot
+        `schedule`    (..., steps, contacts), 1 in the steps in which a contact holds and 0 in the
+                      others, or {contact: (..., steps)}. A contact that starts to hold stops its
+                      frame: an impact. It holds the frame where it is
         `iterations`  at most; `tolerance` is the relative gain of a step that counts as none
         """
         q0, v0 = request.read_start(self.robot, q, v)
@@ -216,6 +236,9 @@ class OptimalControl:
         named = request.read_goals((*self.running, *self.final), goals, self.steps)
         bound = self._read_parameters(parameters)
         tables = self._read_tables(torques, states)
+        holds = contact_schedule.read_schedule(self.contacts, schedule, self.steps)
+        if holds is not None:
+            tables["schedule"] = holds
         axes = {"q": q0.shape[:-1], "v": v0.shape[:-1]}
         axes |= {name: x.shape[:-2] for name, x in (*named.items(), *tables.items())}
         if bound is not None:
@@ -227,7 +250,7 @@ class OptimalControl:
             request.check_start_within(self.robot, self.limits, q0, v0)
         count = int(np.prod(batch))
         start = [flat_batch(x, batch, 1) for x in (q0, v0)]
-        numbers = self._numbers(named, bound, batch)
+        numbers = self._numbers(named, bound, batch, holds)
         with np.errstate(all="ignore"):
             return self._solve(
                 batch, count, start, numbers, named, bound, tables, near, shift, iterations,
@@ -286,12 +309,13 @@ class OptimalControl:
             history=tuple(map(shaped, history)),
             goals=named,
             parameters=bound,
+            schedule=tables.get("schedule"),
         )
 
     @property
     def shape(self) -> tuple:
         """What motions of a problem must share to be used as `near`."""
-        return self.robot.digest, self.steps, self.motors, len(self.limits)
+        return self.robot.digest, self.steps, self.motors, len(self.limits), self.contacts
 
     @cached_property
     def solver(self) -> Solver:
@@ -303,7 +327,7 @@ class OptimalControl:
         if key not in self._kernels:
             blocks = ControlBlocks(
                 self.robot, self.running, self.final, self.motors, self.bounds is not None,
-                self.limits, has_gaps, curvature,
+                self.limits, has_gaps, curvature, self.contacts,
             )  # fmt: skip
             self._kernels[key] = ControlKernels(blocks)
         return self._kernels[key]
@@ -350,7 +374,11 @@ class OptimalControl:
         return tables
 
     def _numbers(
-        self, named: dict[str, np.ndarray], bound: np.ndarray | None, batch: tuple[int, ...]
+        self,
+        named: dict[str, np.ndarray],
+        bound: np.ndarray | None,
+        batch: tuple[int, ...],
+        holds: np.ndarray | None,
     ) -> ProblemNumbers:
         """Goals, weights, bounds and parameters, by place."""
         constant: dict[str, np.ndarray] = {}
@@ -371,6 +399,8 @@ class OptimalControl:
                 constant[name] = flat_batch(row[None], batch, 2)
         if bound is not None:
             constant[PARAMETERS] = flat_batch(bound[..., None, :], batch, 2)
+        if holds is not None:
+            per_node["hold"] = flat_batch(holds, batch, 2)
         return ProblemNumbers(constant, per_node)
 
     def _first_motions(
@@ -399,7 +429,7 @@ class OptimalControl:
             return x, progress
         u = self._first_torques(batch, start, tables, bound)
         if "states q" in tables:
-            return self._with_gaps(batch, start, rolled, tables, u, bound)
+            return self._with_gaps(batch, start, rolled, tables, u)
         no_gains = np.broadcast_to(np.zeros(1), (count, self.steps, m * n))
         no_step = np.broadcast_to(np.zeros(1), (count, self.steps, m))
         x = solver.take(still(q, v, u), rolled, no_step, no_gains, zero)
@@ -440,14 +470,24 @@ class OptimalControl:
         count, m = len(start[0]), len(self.motors)
         if "torques" in tables:
             u = np.array(flat_batch(tables["torques"], batch, 2))
-        elif m == self.robot.nv:
+        elif m == self.robot.nv or self.contacts:
             robot = self.robot
             if bound is not None:
                 robot = self.bound_robot(np.array(flat_batch(bound, batch, 1)))
+            if self.contacts:
+                holds, held = tables["schedule"], self._family(False, False).blocks.held
+                return self._within_bounds(
+                    contact_schedule.holding_torques(
+                        robot, held, self.motors, start[0], flat_batch(holds, batch, 2)
+                    )
+                )
             hold = robot.gravity(start[0])[:, list(self.motors)]
             u = np.repeat(hold[:, None], self.steps, axis=1)
         else:
             u = np.zeros((count, self.steps, m))
+        return self._within_bounds(u)
+
+    def _within_bounds(self, u: np.ndarray) -> np.ndarray:
         return u if self.bounds is None else np.clip(u, *self.bounds)
 
     def _with_gaps(
@@ -457,18 +497,13 @@ class OptimalControl:
         numbers: ProblemNumbers,
         tables: dict[str, np.ndarray],
         u: np.ndarray,
-        bound: np.ndarray | None,
     ) -> tuple[Motions, SolverState]:
         """The guess of the states, and its gaps d = log(x_k+1^-1 f(x_k, u_k))."""
         q, v = (np.array(flat_batch(tables[f"states {name}"], batch, 2)) for name in "qv")
         q[:, 0], v[:, 0] = start
-        robot = self.robot
-        if bound is not None:
-            robot = self.bound_robot(np.array(flat_batch(bound, batch, 1))[:, None])
-        tau = np.zeros((*u.shape[:-1], robot.nv))
-        tau[..., list(self.motors)] = u
-        q1, v1 = robot.step(q[:, :-1], v[:, :-1], tau, self.dt, method="euler")
-        d = np.concatenate([robot.manifold.log(q[:, 1:], q1), v1 - v[:, 1:]], axis=-1)
+        manifold = self.robot.manifold
+        q1, v1, _ = self.solver.each_step(Motions(q, v, u, np.zeros(len(q))), numbers)
+        d = np.concatenate([manifold.log(q[:, 1:], q1), v1 - v[:, 1:]], axis=-1)
         x = Motions(q, v, u, np.zeros(len(q)), d)
         running, final = self.solver.term_costs(x, numbers)
         x.cost = np.add.reduce([*running.T, *final.T])
@@ -478,7 +513,20 @@ class OptimalControl:
 
     def numbers_of(self, motion: OptimalMotion) -> ProblemNumbers:
         """(Internal use only) The goals, weights and parameters of a solution, by place."""
-        return self._numbers(dict(motion.goals), motion.parameters, motion.batch)
+        return self._numbers(dict(motion.goals), motion.parameters, motion.batch, motion.schedule)
+
+    def contact_wrenches(self, motion: OptimalMotion) -> np.ndarray:
+        """(Internal use only) (..., N, contacts, 6): what the contacts of a motion do."""
+        batch, numbers = motion.batch, self.numbers_of(motion)
+        if not self.contacts:
+            return np.zeros((*motion.u.shape[:-1], 0, 6))
+        numbers = state_limits.without_limits(self, numbers, int(np.prod(batch)))
+        q, v, u = (flat_batch(y, batch, 2) for y in (motion.q, motion.v, motion.u))
+        with np.errstate(all="ignore"):
+            _, _, rows = self.solver.each_step(Motions(q, v, u, np.zeros(len(q))), numbers)
+        held = self._family(False, False).blocks.held
+        found = contact_schedule.wrenches(held, rows)
+        return found.reshape((*batch, *found.shape[1:]))
 
     def term_costs(self, motion: OptimalMotion) -> dict[str, np.ndarray]:
         """(Internal use only) The parts of the cost of a motion, by name."""

@@ -14,6 +14,11 @@ import numpy as np
 from psiphi._util.array_types import Numbers
 from psiphi._util.text import columns
 from psiphi._util.validate import batch_place
+from psiphi.apps.optimal_control.contact_sequence.contact_schedule import (
+    contact_lines,
+    friction_needed,
+)
+from psiphi.apps.optimal_control.cost_terms import up_direction
 from psiphi.apps.optimal_control.feedback_controller import MotionController
 from psiphi.apps.optimal_control.optimum_derivatives import OptimumDerivatives
 from psiphi.simulation.trajectory.trajectory import Trajectory
@@ -23,7 +28,7 @@ if TYPE_CHECKING:
 
     from psiphi.apps.optimal_control.optimal_control import OptimalControl
 
-SHARED = ("problem", "history", "goals", "parameters")
+SHARED = ("problem", "history", "goals", "parameters", "schedule")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +70,7 @@ class OptimalMotion:
         repr=False
     )  # (..., rows, size), as the solver read them
     parameters: np.ndarray | None = field(repr=False)
+    schedule: np.ndarray | None = field(default=None, repr=False)  # (..., N, contacts)
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -96,6 +102,30 @@ class OptimalMotion:
         low, high = self.problem.bounds
         return (self.u <= low) | (self.u >= high)
 
+    @cached_property
+    def wrenches(self) -> np.ndarray:
+        """(..., N, contacts, 6): moments and forces of the world on the held frames, at their
+        origins, in world axes; in the step in which a contact starts to hold with its impact,
+        divided by dt."""
+        return self.problem.contact_wrenches(self)
+
+    @property
+    def forces(self) -> np.ndarray:
+        """(..., N, contacts, 3): the forces of the world on the held frames, in world axes."""
+        return self.wrenches[..., 3:]
+
+    @property
+    def friction_needed(self) -> np.ndarray:
+        """(..., N, contacts): |f_t| / f_n, the friction without which a held contact slips;
+        infinite where it would have to pull, 0 where it does not hold."""
+        holds = self.schedule if self.schedule is not None else np.zeros(())
+        return friction_needed(self.forces, np.array(up_direction(self.problem.robot)), holds)
+
+    @property
+    def pulls(self) -> np.ndarray:
+        """(..., N, contacts): whether a held contact pulls, which the ground cannot."""
+        return np.isinf(self.friction_needed)
+
     def element(self, *where: int) -> OptimalMotion:
         """One motion of a batch: `found.element(3)`."""
         place = batch_place(where, self.batch)
@@ -107,7 +137,10 @@ class OptimalMotion:
         if parameters is not None:
             parameters = _element(parameters, 1, self.batch, place)
         history = tuple(x[place] for x in self.history)
-        return replace(self, **changed, goals=goals, parameters=parameters, history=history)
+        changed |= {"goals": goals, "parameters": parameters, "history": history}
+        if self.schedule is not None:
+            changed["schedule"] = _element(self.schedule, 2, self.batch, place)
+        return replace(self, **changed)
 
     def controller(self) -> MotionController:
         """u_k + K_k dx within the bounds of the torques, for `pp.simulate` and `pp.rollout`."""
@@ -164,6 +197,7 @@ class OptimalMotion:
         lines = [repr(self), *columns([("", f"cost{median}"), *rows])]
         bound = float(self.at_bounds.mean()) if self.u.size else 0.0
         lines.append(f"torques at a bound: {100.0 * bound:.0f} %")
+        lines += contact_lines(self.problem.contact_names, self.friction_needed)
         return "\n".join(lines)
 
     def __repr__(self) -> str:

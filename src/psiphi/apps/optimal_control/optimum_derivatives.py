@@ -53,6 +53,9 @@ class OptimumDerivatives:
         if np.any(motion.multipliers):
             cause = "derivatives of an optimal motion whose limits act are not implemented"
             raise StateError(cause, 'use "soft" limits, or differences of two solutions')
+        if problem.contacts:
+            cause = "derivatives of an optimal motion with contacts are not implemented"
+            raise StateError(cause, "use differences of two solutions")
         if problem.limit_kind == "soft":
             cause = "derivatives of an optimal motion with soft limits are not implemented"
             raise StateError(cause, "write them as pp.cost.of")

@@ -11,6 +11,7 @@ from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.text import listed, nearest, shown
 from psiphi._util.validate import as_list, finite_array, real_array
+from psiphi.apps.optimal_control.contact_sequence.held_contacts import HeldFrames
 from psiphi.apps.optimal_control.control_blocks import STATE_LIMIT
 from psiphi.apps.optimal_control.cost import Cost
 from psiphi.apps.optimal_control.cost_terms import CostTerm, bind_cost
@@ -29,6 +30,7 @@ MAX_SPEEDS = 20  # nv of the largest robot: the code of a node is unrolled
 COST_REMEDY = "give costs of pp.cost: running=[pp.cost.torque(1e-4), pp.cost.speed(0.1)]"
 TORQUE_REMEDY = "give True (robot.effort), a number, one for each motor, (low, high), or None"
 LIMIT_WORDS = ("kept", "soft")
+NUMBER_GOALS = ("speed", "torque", "momentum", "force", "ground")  # one number for all entries
 FAR = 1e9  # the largest number of a goal
 POSE_PARTS = {"pose": "matrix", "orientation": "rotation", "point": "translation"}
 
@@ -61,16 +63,19 @@ def motor_indices(robot: Robot, actuated: Any, passive: Any) -> tuple[int, ...]:
     return tuple(int(i) for i in found)
 
 
-def read_terms(robot: Robot, name: str, costs: Any, motor_count: int) -> tuple[CostTerm, ...]:
+def read_terms(
+    robot: Robot, name: str, costs: Any, motor_count: int, contacts: HeldFrames = ()
+) -> tuple[CostTerm, ...]:
     """The costs of `running` or `final`, bound to the robot."""
     each = as_list(name, costs, COST_REMEDY)
     for cost in each:
         if not isinstance(cost, Cost):
             raise StateError(f"{name} holds {shown(cost)}, expected a cost", COST_REMEDY)
-    terms = tuple(bind_cost(cost, robot, motor_count) for cost in each)
+    terms = tuple(bind_cost(cost, robot, motor_count, contacts) for cost in each)
     for term in terms if name == "final" else ():
-        if term.cost.kind == "torque":
-            raise StateError("final has a cost of torques, which end before it", "move it")
+        if term.cost.kind == "torque" or term.depends_on_contacts:
+            what = "torques" if term.cost.kind == "torque" else "contacts"
+            raise StateError(f"final has a cost of {what}, which end before it", "move it")
     for term in terms:
         if term.goal_size and not term.has_goal:
             desired_value(term)
@@ -218,7 +223,7 @@ def read_goal(term: CostTerm, value: Any, steps: int, name: str = "") -> np.ndar
     remedy = f"give shape (..., {', '.join(map(str, (*rows, *core)))})"
     if isinstance(value, Pose) and cost.kind in POSE_PARTS:
         value = getattr(read_pose(what, value), POSE_PARTS[cost.kind])
-    is_zero_cost = cost.kind in ("speed", "torque", "momentum") and not cost.along
+    is_zero_cost = cost.kind in NUMBER_GOALS and not cost.along
     array = finite_array(what, value, () if is_zero_cost else (*rows, *core), remedy, FAR)
     if isinstance(value, bool | np.bool_):
         raise StateError(f"{what} is {value}, expected numbers", remedy)

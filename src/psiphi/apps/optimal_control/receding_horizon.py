@@ -6,7 +6,7 @@ a few iterations; apply u_0 until t_k + dt
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,8 @@ class MPC:
     constant between two nodes.
 
     Goals are constants, or functions of time: of the time at the end of the horizon, or with
-    `along=True` of the times of all nodes, one after the other.
+    `along=True` of the times of all nodes, one after the other. So is the `schedule` of contacts:
+    a function gives the contacts that hold in the step that starts at its time.
 
     `plan` is the last motion. A controller that is called at an earlier time starts again.
 
@@ -63,6 +64,7 @@ class MPC:
         tolerance: float = 1e-7,
         torques: Numbers | None = None,
         parameters: Numbers | None = None,
+        schedule: Numbers | Mapping[str, Numbers] | Callable[[float], Numbers] | None = None,
         **goals: Any,
     ):
         if not isinstance(problem, OptimalControl):
@@ -80,6 +82,7 @@ class MPC:
             cause = f"MPC: the goals are {named}, and {', '.join(goals) or 'none'} were given"
             raise StateError(cause, "give each goal once: an array, or a function of time")
         self.goals, self.torques, self.parameters = goals, torques, parameters
+        self.schedule = schedule
         self.plan: OptimalMotion | None = None
         self._start = 0.0
 
@@ -98,14 +101,15 @@ class MPC:
             goals = self._goals_at(t)
             self.plan = self.problem.solve(
                 q, v, torques=self.torques, parameters=self.parameters, iterations=self.first,
-                tolerance=self.tolerance, **goals,
+                tolerance=self.tolerance, schedule=self._schedule_at(t), **goals,
             )  # fmt: skip
             self._start = t
         elif passed > 0:
             self._start += passed * dt
             self.plan = self.problem.solve(
                 q, v, near=self.plan, shift=passed, parameters=self.parameters,
-                iterations=self.iterations, tolerance=self.tolerance, **self._goals_at(t),
+                iterations=self.iterations, tolerance=self.tolerance,
+                schedule=self._schedule_at(t), **self._goals_at(t),
             )  # fmt: skip
         return self.plan.tau[..., 0, :]
 
@@ -113,6 +117,13 @@ class MPC:
         """The goals of the horizon that starts at t."""
         nodes = t + self.problem.dt * np.arange(self.problem.steps + 1)
         return {name: self._goal(name, value, nodes) for name, value in self.goals.items()}
+
+    def _schedule_at(self, t: float) -> Any:
+        """The schedule of the contacts for the horizon that starts at t."""
+        if not callable(self.schedule):
+            return self.schedule
+        nodes = t + self.problem.dt * (np.arange(self.problem.steps) + ON_TIME)
+        return stacked("schedule", self.schedule, nodes, 1)
 
     def _goal(self, name: str, value: Any, nodes: np.ndarray) -> Any:
         if not callable(value):

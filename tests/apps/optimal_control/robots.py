@@ -161,3 +161,35 @@ def stand_problem() -> pp.OptimalControl:
         torque=None,
         contacts={"foot": "pose", "hand": "point"},
     )
+
+
+@cache
+def four_bar() -> Robot:
+    """A crank that turns a rocker by an embedded loop, with an arm on its coupler."""
+    builder, turn = pp.Builder("four_bar"), np.array([0.0, 1.0, 0.0])
+    bodies = {"crank": 0.3, "coupler": 0.8, "rocker": 0.6, "arm": 0.3}
+    for name, length in bodies.items():
+        inertia = np.diag([1e-3, length**2 / 12, length**2 / 12])
+        builder.body(name, mass=1.0, com=(length / 2, 0, 0), inertia=inertia)
+    builder.joint("motor", "revolute", "world", "crank", axis=turn, effort=20)
+    builder.joint("pin", "revolute", "crank", "coupler", xyz=(0.3, 0, 0), axis=turn)
+    builder.joint("pivot", "revolute", "world", "rocker", xyz=(0.7, 0, 0), axis=turn)
+    builder.joint("elbow", "revolute", "coupler", "arm", xyz=(0.4, 0, 0), axis=turn, effort=5)
+    builder.frame("first", "coupler", xyz=(0.8, 0, 0))
+    builder.frame("second", "rocker", xyz=(0.6, 0, 0))
+    builder.frame("tip", "arm", xyz=(0.3, 0, 0))
+    loop = pp.Loop("ball", "first", "second")
+    return pp.embed(builder.build(), [loop], at=[-0.5, 0.2, -1.2, 0.4], free="motor")
+
+
+@cache
+def bar_problem() -> pp.OptimalControl:
+    """The tip of the arm moves to a point."""
+    return pp.OptimalControl(
+        four_bar(),
+        dt=0.02,
+        steps=20,
+        running=[pp.cost.torque(1e-3), pp.cost.speed(0.01)],
+        final=[pp.cost.point("tip", 1e3), pp.cost.speed(1.0)],
+        torque=[20.0, 2.0],
+    )

@@ -15,6 +15,15 @@ def problem(**changed):
     return pp.OptimalControl(robot, **(options | changed))
 
 
+def flexible():
+    beam = {"section": dict(area=1.0, Iy=1e-6, Iz=1e-6, J=2e-6)}
+    builder = pp.Builder("boom")
+    builder.body("boom")
+    builder.joint("root", "revolute", "world", "boom", axis=(0, 1, 0))
+    builder.flexible("boom", pp.Beam(1.0, **beam, material=dict(E=1e6, density=1.0), planes="z"))
+    return builder.build()
+
+
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
@@ -44,6 +53,9 @@ def problem(**changed):
         ({"robot": robots.satellite(), "hessian": "full", "final": []}, "quaternions"),
         ({"robot": pp.load("g1"), "final": []}, "nv = 35, expected at most 20"),
         ({"robot": "ur5"}, "expected a robot"),
+        ({"robot": robots.four_bar(), "hessian": "full", "final": []}, "embedded loops"),
+        ({"robot": flexible(), "final": []}, "has flexible links"),
+        ({"robot": pp.scenes.load("four_bar").system}, "Remedy: embed its loops"),
     ],
 )
 def test_problems_that_are_refused(changed, words):

@@ -97,6 +97,35 @@ def test_conditions_of_optimality_of_a_free_base(rng):
     np.testing.assert_allclose(np.linalg.norm(found.q[..., 3:7], axis=-1), 1.0, atol=1e-12)
 
 
+def test_conditions_of_optimality_of_an_embedded_loop():
+    """The nodes satisfy the loop, and the gradient vanishes within the bounds."""
+    problem, robot = robots.bar_problem(), robots.four_bar()
+    q = robot.integrate(robot.neutral(), np.array([[0.0, 0.0], [0.4, 0.3]]))
+    goal = robot.frame_pose(robot.integrate(q, [1.0, -0.8]), "tip")[:, :3, 3]
+    v = np.array([[0.0, 0.0], [1.0, -1.0]])
+    found = problem.solve(q, v, tip=goal, tolerance=1e-13, iterations=200)
+    assert found.converged.all() and robot.nv == 2
+    ends = [robot.frame_pose(found.q, name)[..., :3, 3] for name in ("first", "second")]
+    np.testing.assert_allclose(ends[0], ends[1], atol=1e-9)
+
+    def cost(u, row):
+        def node(q, v, u):
+            return 0.5e-3 * (u**2).sum(-1) + 0.5e-2 * (v**2).sum(-1)
+
+        def end(q, v):
+            miss = robot.frame_pose(q, "tip")[..., :3, 3] - goal[row]
+            return 0.5e3 * (miss**2).sum(-1) + 0.5 * (v**2).sum(-1)
+
+        lead = u.shape[:-2]
+        start = np.broadcast_to(q[row], (*lead, robot.nq)), np.broadcast_to(v[row], (*lead, 2))
+        return total_cost(problem, node, end, start, u)
+
+    assert check_optimality(problem, found, cost), "no torque is at its bound"
+    np.testing.assert_allclose(cost(found.u[1], 1), found.cost[1], rtol=1e-9)
+    with pytest.raises(pp.StateError, match="embedded loops, are not implemented"):
+        found.jvp(q=np.zeros(2))
+
+
 def test_a_linear_problem_is_lqr():
     """A cart on a rail: the gains far from the end are those of the algebraic Riccati equation."""
     from scipy.linalg import solve_discrete_are

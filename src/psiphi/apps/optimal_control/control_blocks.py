@@ -42,6 +42,7 @@ from psiphi.compiler.ir.block_frame import BlockFrame, NamedBlocks
 from psiphi.compiler.ir.loop_nodes import Rollout
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.compiler.tape.tape import Count, Tape
+from psiphi.model.loops.cluster_joints import ClusterJoint
 from psiphi.model.spatial.branch_free import choose, less, maximum, minimum
 from psiphi.model.spatial.scalar_arrays import entries
 from psiphi.model.spatial.screws import dot
@@ -244,13 +245,17 @@ class ControlBlocks:
             held = found.step or self.acceleration(x, places, parameters)
             v1 = self.next_state(x, h, held.a)[1]
             for joints in TangentManifold(robot).slices:
-                if joints.number is not None:
+                if joints.number is not None and not self._is_cluster(joints.number):
                     block = joints.v, joints.v
                     Ad[block], J[block] = self._configuration_slopes(
                         joints.number, v1[joints.v], h[0]
                     )
         blocks = Ad, J, found.X, found.Y, found.Z
         return StepSlopes(*(block.tolist() for block in blocks)), found
+
+    def _is_cluster(self, number: int) -> bool:
+        """Whether a curved joint is an embedded loop, whose free coordinates move by h v."""
+        return isinstance(self.robot.manifold.curved[number], ClusterJoint)
 
     def _configuration_slopes(self, number: int, v: np.ndarray, h: Any) -> tuple[Any, Any]:
         """The change of q exp(h v) as a tangent vector, by that of q and by v, for one joint.

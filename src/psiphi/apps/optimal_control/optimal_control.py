@@ -59,7 +59,7 @@ class OptimalControl:
     `actuated`, `passive`  names of the joints with motors, or of those without
     `hessian`            "gauss" (Gauss-Newton), "full" (with the curvature of the dynamics), or
                          "auto": Gauss-Newton first, full close to the solution. Robots with
-                         quaternions use "gauss"
+                         quaternions or embedded loops use "gauss"
     `contacts`           names of frames that the world can hold, feet for instance, or {name:
                          "point" (its position) or "pose"}: `solve(..., schedule=)` says when
 
@@ -115,7 +115,8 @@ class OptimalControl:
         self.hessian = one_of("hessian", hessian, HESSIANS)
         if not self.robot.manifold.is_flat:
             if self.hessian == "full":
-                cause = f"hessian='full' of {self.robot.name}, whose joints have quaternions"
+                what = "embedded loops" if self.robot.manifold.cluster_joints else "quaternions"
+                cause = f"hessian='full' of {self.robot.name}, whose joints have {what}"
                 raise StateError(f"{cause}, is not implemented", 'give hessian="gauss"')
             self.hessian = "gauss"
         if self.contacts:

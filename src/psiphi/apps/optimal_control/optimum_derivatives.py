@@ -48,7 +48,8 @@ class OptimumDerivatives:
         self.motion, self.batch = motion, motion.batch
         robot = problem.robot
         if not robot.manifold.is_flat:
-            cause = f"derivatives of an optimal motion of {robot.name}, which has {FLAT}"
+            what = "embedded loops" if robot.manifold.cluster_joints else FLAT
+            cause = f"derivatives of an optimal motion of {robot.name}, which has {what}"
             raise StateError(f"{cause}, are not implemented", "use differences of two solutions")
         if np.any(motion.multipliers):
             cause = "derivatives of an optimal motion whose limits act are not implemented"

@@ -39,14 +39,22 @@ def check_problem_robot(robot: Any) -> Robot:
     """`robot`, checked to be one that the solver supports."""
     if isinstance(robot, System):
         cause = "OptimalControl of a closed chain is not implemented"
-        raise StateError(cause, "give the robot without its loops, or use pp.rollout's derivatives")
+        raise StateError(cause, "embed its loops in the tree: pp.embed(robot, loops, at=q)")
     if not isinstance(robot, Robot):
         raise StateError(f"OptimalControl of {shown(robot)}, expected a robot", "pp.load makes one")
     if not robot.nv:
         raise StateError(f"OptimalControl: {robot.name} has no joints", "give a robot that moves")
-    if robot.manifold.cluster_joints:
-        cause = f"OptimalControl: {robot.name} has embedded loops, whose steps are not supported"
-        raise StateError(cause, "lock the joints of the loops: robot.lock(...)")
+    if any(joint.modes is not None for joint in robot.model.joints):
+        cause = (
+            f"OptimalControl: {robot.name} has flexible links, whose springs are not implemented"
+        )
+        raise StateError(cause, "give the robot with rigid links")
+    for joint in robot.manifold.cluster_joints:
+        kinematics = joint.kinematics
+        if any(kinematics.q_index(c) < 0 for c in kinematics.cluster.free):
+            cause = f"OptimalControl: a free joint of the embedded loops of {robot.name}"
+            cause += f" ({joint.name}) has several coordinates"
+            raise StateError(cause, 'choose other free joints: pp.embed(..., free="hinge")')
     if is_large(robot.model) or robot.nv > MAX_SPEEDS:
         cause = f"OptimalControl: {robot.name} has nv = {robot.nv}, expected at most {MAX_SPEEDS}"
         raise StateError(cause, "lock joints that do not matter: robot.lock(...)")
@@ -147,6 +155,14 @@ def read_limits(robot: Robot, limits: Any, speed: Any) -> tuple[tuple[STATE_LIMI
         raise StateError('limits and speed are "kept" and "soft"', "give the same word for both")
     found: list[STATE_LIMIT] = []
     if limits not in (None, False):
+        for joint in robot.manifold.cluster_joints:
+            bounds = np.concatenate([x[joint.q_slice] for x in (robot.lower, robot.upper)])
+            if np.isfinite(bounds).any():
+                cause = f"limits={shown(limits)}: the joints of the embedded loop {joint.name} have"
+                raise StateError(
+                    f"{cause} limits, which are not implemented",
+                    "add a pp.cost.of that grows there",
+                )
         for i, k in zip(*(x.tolist() for x in robot.manifold.flat), strict=True):
             found += _two_sides(k, float(robot.lower[i]), float(robot.upper[i]))
         if not found:

@@ -1,5 +1,7 @@
 """Contacts that hold by a schedule, beside dense equations with Pinocchio's Jacobians."""
 
+import runpy
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from psiphi.apps.optimal_control import control_blocks
 from tests.apps.optimal_control import robots
 from tests.apps.optimal_control.robots import hop_problem, hopper, monopod, stand_problem, standing
 from tests.apps.optimal_control.test_solutions import gradient
+from tests.pages import ROOT
 
 MU = 0.2
 FORWARD = np.array([0.3, 0.0, 0.0, 0.0])
@@ -313,3 +316,13 @@ def test_schedules_that_are_refused(schedule, words):
     assert words in str(error.value) and error.value.remedy
     with pytest.raises(pp.StateError, match="has no contacts"):
         robots.reach_problem().solve(np.zeros(2), tool=np.zeros(3), schedule=np.ones((20, 1)))
+
+
+def test_the_example(capsys):
+    """`examples/jump_by_schedule.py`, with the hopper in place of ANYmal."""
+    example = runpy.run_path(str(ROOT / "examples" / "jump_by_schedule.py"))
+    stand = standing(hopper(), [0.6, -1.2], "foot")
+    schedules = np.stack([example["flight"](15, end, ["foot"]) for end in (23, 25)])
+    found = example["jump"](hopper(), ["foot"], 2, stand, 0.2, schedules)
+    example["report"](found, 0.2)
+    assert "2 of 2 converged" in capsys.readouterr().out

@@ -14,6 +14,7 @@ from psiphi._util.text import columns, shown
 from psiphi._util.validate import (
     batch_axes,
     finite_array,
+    is_foreign,
     one_of,
     positive_count,
     positive_number,
@@ -21,6 +22,11 @@ from psiphi._util.validate import (
 )
 from psiphi.apps.optimal_control import problem_request as request
 from psiphi.apps.optimal_control import state_limits
+from psiphi.apps.optimal_control.arrays.optimum_function import (
+    constant_numbers,
+    has_foreign,
+    solve_arrays,
+)
 from psiphi.apps.optimal_control.contact_sequence import contact_schedule
 from psiphi.apps.optimal_control.control_blocks import ControlBlocks, loop_count
 from psiphi.apps.optimal_control.control_kernels import ControlKernels
@@ -101,6 +107,9 @@ class OptimalControl:
         self.needs_parameters = getattr(self.robot, "given", 0) is None
         if self.needs_parameters:  # costs and limits are read with the values of the file
             self.robot = self.robot.at(self.robot.parameters())  # type: ignore[attr-defined]
+        self._bound = next(iter(self.robot.parameter_arguments), None)
+        if is_foreign(self._bound):  # the default of `solve`, with its derivatives
+            self.robot = self.bound_robot(constant_numbers("robot.at(parameters)", self._bound))
         self.dt = positive_number("dt", dt, "give seconds, 0.01 for instance")
         self.steps = positive_count("steps", steps, MAX_STEPS, "give the number of steps of dt")
         self.motors = request.motor_indices(self.robot, actuated, passive)
@@ -217,7 +226,18 @@ class OptimalControl:
                       others, or {contact: (..., steps)}. A contact that starts to hold stops its
                       frame: an impact. It holds the frame where it is
         `iterations`  at most; `tolerance` is the relative gain of a step that counts as none
+
+        If the start, goals or parameters are arrays of torch or JAX, the result is a named tuple
+        (q, v, u, converged) of such arrays, with the derivatives of their library.
         """
+        if parameters is None and is_foreign(self._bound):
+            parameters = self._bound
+        given = {"q": q, "v": v, **goals}
+        given |= {} if parameters is None else {PARAMETERS: parameters}
+        if has_foreign(tuple(given.values())):
+            options = {"near": near, "shift": shift, "torques": torques, "states": states}
+            options |= {"schedule": schedule, "iterations": iterations, "tolerance": tolerance}
+            return solve_arrays(self, given, options)  # type: ignore[return-value]
         q0, v0 = request.read_start(self.robot, q, v)
         iterations = whole_number("iterations", iterations)
         remedy = "give a number, 1e-7 for instance"
@@ -336,10 +356,8 @@ class OptimalControl:
     # -- arguments
 
     def _read_parameters(self, parameters: Numbers | None) -> np.ndarray | None:
+        self.check_free(parameters)
         if self.robot.freed is None:
-            if parameters is not None:
-                cause = f"parameters are given, and {self.robot.name} has no free parameters"
-                raise StateError(cause, 'make the problem with robot.free("inertia")')
             return None
         values = self.robot.parameter_arguments[0]
         if parameters is None and self.needs_parameters:
@@ -349,6 +367,12 @@ class OptimalControl:
             return np.asarray(values, dtype=float)
         size = np.shape(values)[-1]
         return finite_array("parameters", parameters, (size,), f"give {size} numbers")
+
+    def check_free(self, parameters: Numbers | None) -> None:
+        """(Internal use only) Raise an error for parameters of a robot that has none."""
+        if self.robot.freed is None and parameters is not None:
+            cause = f"parameters are given, and {self.robot.name} has no free parameters"
+            raise StateError(cause, 'make the problem with robot.free("inertia")')
 
     def bound_robot(self, parameters: np.ndarray | None) -> Robot:
         """(Internal use only) The robot with the parameters of a solution."""

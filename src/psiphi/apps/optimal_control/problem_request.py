@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -208,17 +208,23 @@ def read_goals(
     terms: Sequence[CostTerm], goals: Mapping[str, Any], steps: int
 ) -> dict[str, np.ndarray]:
     """{name: (..., rows, size)} of the goals that the terms ask for; rows is 1 or steps + 1."""
+    check_goal_names(terms, goals)
     asked = {term.name: term for term in terms if term.has_goal}
-    for name in goals:
+    return {name: read_goal(term, goals[name], steps) for name, term in asked.items()}
+
+
+def check_goal_names(terms: Sequence[CostTerm], names: Collection[str]) -> None:
+    """Raise an error if a goal is unknown, or missing."""
+    asked = {term.name: term for term in terms if term.has_goal}
+    for name in names:
         if name not in asked:
             remedy = nearest(name, sorted(asked)) if asked else "give at=None to a cost"
             raise StateError(f"solve: no cost has the goal {name!r}", remedy)
-    missing = [name for name in asked if name not in goals]
+    missing = [name for name in asked if name not in names]
     if missing:
         example = ", ".join(f"{name}=..." for name in asked)
         cause = f"solve: the goals of {listed(missing)} are missing"
         raise StateError(cause, f"give solve(q, {example}), or at= to the cost")
-    return {name: read_goal(term, goals[name], steps) for name, term in asked.items()}
 
 
 def desired_value(term: CostTerm) -> np.ndarray:

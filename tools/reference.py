@@ -263,6 +263,7 @@ EXAMPLES = {  # for names whose example cannot be built from the argument names
     "Robot.html": 'robot.html(folder / "ur5.html", live=True).name',
     "System.html": 'cell.html(folder / "cell.html", live=True, q=Q).name',
     "scenes.SceneSetup.run": "case.run(duration=0.01)",
+    "scenes.SceneSetup.optimise": 'pp.scenes.load("swing_up.toml").optimise()  # doctest: +SKIP',
     "pp.scenes.load": 'pp.scenes.load("four_bar").system.nv',
     "Trajectory.at": "motion.at(0.05).q",
     "Trajectory.element": "pp.simulate(robot, [q, q + 0.1], duration=0.01).element(1).q",

@@ -115,7 +115,8 @@ def test_version(capsys):
         (
             ["zzz"],
             "no command is called 'zzz'",
-            "Known are demo, view, info, check, simulate, study, derive, count, emit, warm, bench.",
+            "Known are demo, view, info, check, simulate, optimise, study, derive, count, emit, "
+            "warm, bench.",
         ),
         (["info"], "ROBOT", "psiphi info --help"),
         (["info", "panda", "--base", "flying"], "invalid choice: 'flying'", "psiphi info --help"),

@@ -14,6 +14,7 @@ from psiphi.apps.cli.commands import (
     derive,
     emit,
     info,
+    optimise,
     simulate,
     study,
     view,
@@ -28,6 +29,7 @@ examples:
   psiphi check arm.urdf                  all faults of a file, with lines and remedies
   psiphi simulate ur5 --controller hold  five seconds of motion: summary, data, animation
   psiphi simulate two_arms               a bundled scene; scenes are small TOML files
+  psiphi optimise swing_up.toml          motions of least cost; the problem is in a scene
   psiphi study run falls.toml            thousands or millions of motions with varied parameters
   psiphi derive "J @ mass.inv @ J.T"     an expression, its derivation and its O(N) loops
   psiphi emit ur5 forward_dynamics       straight-line C of a robot's dynamics
@@ -75,6 +77,12 @@ COMMANDS = {
         "simulate a robot or a scene and save the result",
         simulate.arguments,
         simulate.EXAMPLES,
+    ),
+    "optimise": Command(
+        optimise.run,
+        "solve the problem of optimal control of a scene and save the motion",
+        optimise.arguments,
+        optimise.EXAMPLES,
     ),
     "study": Command(
         study.run,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -210,6 +210,7 @@ class OptimalControl:
         schedule: Numbers | Mapping[str, Numbers] | None = None,
         iterations: int = 100,
         tolerance: float = 1e-7,
+        progress: Callable[[int, np.ndarray], object] | None = None,
         **goals: Any,
     ) -> OptimalMotion:
         """The motion of least cost from each start q (..., nq), v (..., nv).
@@ -226,6 +227,7 @@ class OptimalControl:
                       others, or {contact: (..., steps)}. A contact that starts to hold stops its
                       frame: an impact. It holds the frame where it is
         `iterations`  at most; `tolerance` is the relative gain of a step that counts as none
+        `progress`    a function of (iteration, costs), called after each iteration
 
         If the start, goals or parameters are arrays of torch or JAX, the result is a named tuple
         (q, v, u, converged) of such arrays, with the derivatives of their library.
@@ -237,6 +239,7 @@ class OptimalControl:
         if has_foreign(tuple(given.values())):
             options = {"near": near, "shift": shift, "torques": torques, "states": states}
             options |= {"schedule": schedule, "iterations": iterations, "tolerance": tolerance}
+            options |= {"progress": progress}
             return solve_arrays(self, given, options)  # type: ignore[return-value]
         q0, v0 = request.read_start(self.robot, q, v)
         iterations = whole_number("iterations", iterations)
@@ -252,6 +255,9 @@ class OptimalControl:
         if near is not None and near.problem.shape != self.shape:
             cause = f"near is a motion of {near.problem!r}"
             raise StateError(cause, "give a motion of this problem")
+        if progress is not None and not callable(progress):
+            cause = f"progress is {shown(progress)}, expected a function"
+            raise StateError(cause, "give a function of (iteration, costs)")
         if shift and near is None:
             raise StateError("shift is given without near", "give near=")
         named = request.read_goals((*self.running, *self.final), goals, self.steps)
@@ -275,7 +281,7 @@ class OptimalControl:
         with np.errstate(all="ignore"):
             return self._solve(
                 batch, count, start, numbers, named, bound, tables, near, shift, iterations,
-                tolerance,
+                tolerance, progress,
             )  # fmt: skip
 
     def _solve(
@@ -291,6 +297,7 @@ class OptimalControl:
         shift: int,
         iterations: int,
         tolerance: float,
+        watch: Callable[[int, np.ndarray], object] | None,
     ) -> OptimalMotion:
         solver = self.solver
         x, progress = self._first_motions(batch, start, numbers, tables, near, shift, bound)
@@ -301,6 +308,8 @@ class OptimalControl:
             last = history[-1].copy()
             last[index] = now.cost
             history.append(last)
+            if watch is not None:
+                watch(len(history) - 1, last.reshape(batch))
 
         limits.solve(solver, x, progress, iterations, tolerance, record)
         x.d, x.cost = None, limits.costs(solver, x)

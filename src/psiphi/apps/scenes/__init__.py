@@ -7,6 +7,8 @@ Read `scene_file.py` first. docs/viewer.md lists every key; data/two_arms.toml i
     scene_robots.py       reads a robot with its base, start, springs and flexible links
     scene_contacts.py     reads the ground, and the shapes of a robot that touch it
     scene_controllers.py  the controllers that a scene can name
+    scene_optimal_control.py
+                          reads a problem of optimal control: costs, limits, goals that move
     toml_table.py         reads TOML tables; errors name the file and the key
 
     >>> from psiphi import scenes

@@ -10,8 +10,10 @@
                times the height of the centre of mass over the number of feet, kd 0.025 s times kp.
                Joints too light for them at steps of 2 ms get less
     carry      the held object follows a path: `pp.ObjectControl`
+    mpc        `pp.MPC` of the problem in [optimal_control] (`scene_optimal_control.py`)
 
-All are `pp` controllers, so they compile. The first three work for robots and closed chains.
+All but the last are `pp` controllers that compile. The first three work for robots and closed
+chains.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from psiphi.simulation.control.standing_gains import DAMPING_TIME, largest_gains
 TorqueLaw = Callable[[float, np.ndarray, np.ndarray], np.ndarray]
 PathStop = tuple[float, Sequence[float], Sequence[float]]  # time, move, turn
 PATH_FREE_LAWS = ("none", "hold", "pd", "computed")  # laws that need no path
-CONTROLLERS = (*PATH_FREE_LAWS, "stand", "carry")
+CONTROLLERS = (*PATH_FREE_LAWS, "stand", "carry", "mpc")
 LAWS_WITH_GAINS, DEFAULT_GAINS = (
     ("pd", "computed"),
     {"kp": 100.0, "kd": 20.0},
@@ -138,6 +140,16 @@ def _carrying_law(row: Table, system: Robot | System, q0: np.ndarray) -> ObjectC
     )
 
 
+def smooth_share(x: float, span: float) -> tuple[float, float, float]:
+    """s(x), and its first and second derivative by time, if x in [0, 1] is the share of `span`
+    seconds: the profile of minimum jerk."""
+    return (
+        x**3 * (10 - 15 * x + 6 * x * x),
+        30 * x**2 * (1 - x) ** 2 / span,
+        60 * x * (1 - x) * (1 - 2 * x) / span**2,
+    )
+
+
 class ReferenceMotion:
     """Pose, velocity and acceleration of an object over time: a target of `ObjectControl`.
 
@@ -159,12 +171,7 @@ class ReferenceMotion:
         end = self.stops[later[0]] if later else self.stops[-1]
         begin = self.stops[later[0] - 1] if later else end
         span = (end[0] - begin[0]) or 1.0
-        x = min(max((t - begin[0]) / span, 0.0), 1.0)
-        s, s1, s2 = (
-            x**3 * (10 - 15 * x + 6 * x * x),
-            30 * x**2 * (1 - x) ** 2 / span,
-            60 * x * (1 - x) * (1 - 2 * x) / span**2,
-        )
+        s, s1, s2 = smooth_share(min(max((t - begin[0]) / span, 0.0), 1.0), span)
         first, last = (exponential(list(stop[2])) for stop in (begin, end))
         # rotation vector from one stop to the next, about an axis that is fixed in the body
         turn = np.array(logarithm(multiply(conjugate(first), last))[0])

@@ -12,11 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from psiphi._util.errors import ModelError
+from psiphi._util.errors import ModelError, StateError
 from psiphi._util.text import nearest, shown
 from psiphi._util.validate import path
+from psiphi.apps.optimal_control.optimal_motion import OptimalMotion
 from psiphi.apps.scenes.scene_contacts import read_ground, start_on_ground
 from psiphi.apps.scenes.scene_controllers import CONTROLLERS, TorqueLaw, controller
+from psiphi.apps.scenes.scene_optimal_control import (
+    SceneProblem,
+    check_same_model,
+    read_optimal_control,
+)
 from psiphi.apps.scenes.scene_robots import PlacedRobot, read_placed
 from psiphi.apps.scenes.toml_table import Table, pose, read_toml
 from psiphi.apps.viewer import html
@@ -49,10 +55,25 @@ class SceneSetup:
     options: dict[str, Any] = field(default_factory=dict)
     file_values: dict[str, Any] = field(default_factory=dict)  # the keys of the file
     on_ground: bool = False  # whether the base was moved onto the ground
+    optimal_control: SceneProblem | None = None
 
     def run(self, **options: Any) -> Trajectory:
         """The simulated motion."""
         return simulate(self.system, **self._simulate_options(options))
+
+    def optimise(self, **options: Any) -> OptimalMotion:
+        """The motion of least cost from the start: the problem of the table [optimal_control].
+
+        Options are those of `OptimalControl.solve`, and q0 and v0 for other starts.
+        """
+        if self.optimal_control is None:
+            raise StateError(
+                f"the scene {self.title!r} has no problem of optimal control",
+                "add [optimal_control] with dt, steps and costs: docs/viewer.md",
+            )
+        check_same_model(self.options)
+        q0, v0 = options.pop("q0", self.q0), options.pop("v0", self.v0)
+        return self.optimal_control.solve(q0, v0, **options)
 
     def html(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Write a live page (`pp.viewer.html`) that runs the system from the scene's start."""
@@ -105,17 +126,18 @@ def load(source: str | os.PathLike[str]) -> SceneSetup:
     system, q0, v0 = _system(top, title, robots, motors)
     robot_motors = motors if isinstance(system, Robot) else {}  # a closed chain stores its own
     options = _simulation_options(top)
+    planned = read_optimal_control(top, system, q0, robot_motors)
     ground, placed = read_ground(top), False
     if ground is not None:
         if "contacts" in options:
             top.fail("contacts", "is for closed chains", "leave it out: there is a [ground]")
         q0, placed = start_on_ground(top, system, q0, ground, robots[0].given_joints)
         options["contacts"] = ground
-    tau = _controller(top, system, q0, robot_motors)
+    tau = _controller(top, system, q0, robot_motors, planned)
     _check_springs_act(top, options["springs"])
     top.reject_unknown()
     options |= robot_motors
-    return SceneSetup(title, system, q0, v0, tau, options, top.values, placed)
+    return SceneSetup(title, system, q0, v0, tau, options, top.values, placed, planned)
 
 
 def _joint_names(top: Table, key: str) -> list[str] | None:
@@ -317,12 +339,22 @@ def _closed_velocity(
 
 
 def _controller(
-    top: Table, system: Robot | System, q0: np.ndarray, motors: dict[str, Any]
+    top: Table,
+    system: Robot | System,
+    q0: np.ndarray,
+    motors: dict[str, Any],
+    planned: SceneProblem | None,
 ) -> TorqueLaw | None:
     if "controller" not in top:
         return None
     row = top.table("controller")
     kind = row.text("kind", among=tuple(CONTROLLERS))
-    law = controller(kind, row, system, q0, motors)
+    if kind == "mpc" and planned is None:
+        row.fail("kind", "mpc solves a problem, and there is none", "add [optimal_control]")
+    if kind == "mpc":
+        assert planned is not None
+        law = planned.mpc(row)
+    else:
+        law = controller(kind, row, system, q0, motors)
     row.reject_unknown()
     return law

@@ -142,9 +142,10 @@ def _with_flexible_links(row: Table, robot: Robot, folder: Path) -> Robot:
 
 
 def joint_coordinates(
-    row: Table, key: str, robot: Robot, start: np.ndarray
+    row: Table, key: str, robot: Robot, start: np.ndarray, of: str = ""
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """q or v of a robot: a list of all coordinates, or a table { joint = value }.
+    """q or v of a robot: a list of all coordinates, or a table { joint = value }. `of` is "q" or
+    "v", by default the key.
 
     Returns the coordinates and the names of the joints whose values are given; all others are
     those of `start`.
@@ -157,7 +158,7 @@ def joint_coordinates(
     out, table = start.copy(), row.table(key)
     for name in value:
         joint = _joint(table, robot, name)
-        place = joint.q_slice if key == "q" else joint.v_slice
+        place = joint.q_slice if (of or key) == "q" else joint.v_slice
         size = place.stop - place.start
         out[place] = [table.number(name)] if size == 1 else table.numbers(name, size)
     return out, tuple(value)

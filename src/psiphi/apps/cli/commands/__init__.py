@@ -7,6 +7,7 @@ In: parsed arguments. Out: an exit code. Read `demo.py` first.
     info.py      `psiphi info`: tree, coordinates, checks, operation counts
     check.py     `psiphi check`: all faults of a file
     simulate.py  `psiphi simulate`: a motion and its files
+    optimise.py  `psiphi optimise`: a motion of least cost and its files
     study.py     `psiphi study run | status | report`
     derive.py    `psiphi derive`: an operator expression as loops, or a proof
     count.py     `psiphi count`: operation counts

@@ -201,9 +201,27 @@ def start_options(
     args: argparse.Namespace, scene: SceneSetup, motors: dict[str, Any]
 ) -> dict[str, Any]:
     """q0, v0 and tau from the command-line arguments."""
-    import numpy as np
-
     from psiphi.apps.scenes.scene_controllers import law
+
+    system, out = scene.system, random_start(args, scene)
+    if args.q0 is not None:
+        out["q0"] = parse_numbers("--q0", args.q0, system.nq)
+    if args.v0 is not None:
+        out["v0"] = parse_numbers("--v0", args.v0, system.nv)
+    kp, kd = gains(args)
+    if scene.on_ground and args.q0 is None and "q0" in out:
+        out["q0"] = system.on_ground(out["q0"], scene.options["contacts"])
+    start = out.get("q0", scene.q0)
+    if args.controller == "stand":
+        out["tau"] = stand(args, scene, start, motors)
+    elif args.controller is not None:
+        out["tau"] = law(args.controller, system, start, kp, kd, **motors)
+    return out
+
+
+def random_start(args: argparse.Namespace, scene: SceneSetup) -> dict[str, Any]:
+    """q0 and v0 of --random, --batch and --seed; nothing without --random."""
+    import numpy as np
 
     system, out = scene.system, {}
     if args.batch is not None and (args.batch < 1 or not args.random):
@@ -224,18 +242,6 @@ def start_options(
                 "--random does not close the loops of a scene",
                 "write the start into the scene file",
             )
-    if args.q0 is not None:
-        out["q0"] = parse_numbers("--q0", args.q0, system.nq)
-    if args.v0 is not None:
-        out["v0"] = parse_numbers("--v0", args.v0, system.nv)
-    kp, kd = gains(args)
-    if scene.on_ground and args.q0 is None and "q0" in out:
-        out["q0"] = system.on_ground(out["q0"], scene.options["contacts"])
-    start = out.get("q0", scene.q0)
-    if args.controller == "stand":
-        out["tau"] = stand(args, scene, start, motors)
-    elif args.controller is not None:
-        out["tau"] = law(args.controller, system, start, kp, kd, **motors)
     return out
 
 

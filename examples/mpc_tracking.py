@@ -4,6 +4,11 @@
 # 20 ms, and keeps the torques within their bounds. The goal is a function of time.
 
 # %%
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
 import numpy as np
 
 import psiphi as pp
@@ -32,6 +37,7 @@ track = pp.OptimalControl(
         pp.cost.point("tool", 1e3, along=True),
     ],
     final=[pp.cost.point("tool", 1e3, along=True), pp.cost.speed(0.1)],
+    hessian="gauss",
 )
 control = pp.MPC(track, iterations=1, tool=circle)
 motion = pp.simulate(arm, start, tau=control, dt=0.005, duration=SECONDS)
@@ -50,3 +56,20 @@ assert miss.max() < 5e-3 and share <= 1.0
 print(control.plan)
 print(f"an iteration takes {sum(track.flops.values()) * track.steps / 1e6:.2f} million operations")
 assert control.plan.q.shape == (26, 6)
+
+# %% [markdown]
+# The same controller as C99 for the robot's computer: fixed iterations, no allocation, so that
+# every step takes the same time. Its test program compares the torques with those of Python.
+
+# %%
+files = control.c_files("track", start)
+print(files["track.h"].partition("typedef")[0])
+compiler = shutil.which("cc")
+if compiler is not None:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            (Path(folder) / name).write_text(text, encoding="utf-8")
+        words = [compiler, "-std=c99", "-O1", "track.c", "track_test.c", "-o", "track", "-lm"]
+        subprocess.run(words, cwd=folder, check=True)
+        done = subprocess.run([Path(folder) / "track"], capture_output=True)
+    assert done.returncode == 0, "the torques of the C differ"

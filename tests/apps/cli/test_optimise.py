@@ -23,6 +23,11 @@ def test_files(tmp_path, capsys, monkeypatch):
     assert motion.q.shape == (16, 2) and motion.info["method"] == "optimal control"
     np.testing.assert_array_equal(Trajectory.load("plan.csv").q, motion.q)
     assert "<svg" in Path("plan.svg").read_text() and "<html" in Path("plan.html").read_text()
+    text = Path(PATH).read_text().replace("torque = false", 'hessian = "gauss"\ntorque = false')
+    Path("tool_path.toml").write_text(text)
+    assert cli.main(["optimise", "tool_path.toml", "-o", "arm.c"]) == 0
+    assert all(Path(f"arm{end}").exists() for end in (".h", ".c", "_test.c"))
+    assert not Path("tool_path.npz").exists()
     assert cli.main(["optimise", PATH]) == 0
     assert Path("tool_path.npz").exists() and Path("tool_path.html").exists()
 
@@ -48,6 +53,8 @@ def test_a_problem_that_does_not_converge_says_so(capsys):
         (["x.toml"], "there is no such scene file", "check the path"),
         ([SCENE, "-o", "x.txt"], "ends in '.txt', expected .npz, .csv, .html, .svg", "endings"),
         ([SCENE, "-o", "x.npz", "--no-files"], "contradict each other", "omit one"),
+        ([SCENE, "--no-files", "-o", "x.c"], "contradict", "omit one"),
+        ([SCENE, "-o", "x.c"], 'has the Gauss-Newton Hessian, and the problem has "auto"', "gauss"),
         ([SCENE, "--q0", "0"], "--q0 has 1 numbers, expected 2", "psiphi info"),
         ([SCENE, "--batch", "3"], "--batch 3 needs --random", "add --random"),
         ([SCENE, "--iterations", "-1"], "iterations is -1, expected a whole number", "give 0"),

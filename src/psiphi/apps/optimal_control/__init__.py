@@ -17,5 +17,6 @@ batches. Read `optimal_control.py` first.
     feedback_controller.py  its controller u + K dx
     contact_sequence/       contacts that hold by a schedule
     receding_horizon.py     `pp.MPC`: solves a problem at every node
+    export/                 `pp.MPC` as C
     arrays/                 `solve` of arrays of torch and JAX
 """

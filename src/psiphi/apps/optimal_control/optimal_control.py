@@ -524,6 +524,14 @@ class OptimalControl:
     def _within_bounds(self, u: np.ndarray) -> np.ndarray:
         return u if self.bounds is None else np.clip(u, *self.bounds)
 
+    def first_torques(
+        self, q: Numbers, torques: Numbers | None = None, parameters: Numbers | None = None
+    ) -> np.ndarray:
+        """(Internal use only) (steps, nu): the torques that `solve` starts from at one state."""
+        start = [np.asarray(q, float)[None], np.zeros((1, self.robot.nv))]
+        tables, bound = self._read_tables(torques, None), self._read_parameters(parameters)
+        return self._first_torques((), start, tables, bound)[0]
+
     def _with_gaps(
         self,
         batch: tuple[int, ...],

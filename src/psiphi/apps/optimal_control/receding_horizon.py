@@ -21,6 +21,7 @@ from psiphi._util.validate import (
     positive_number,
     real_array,
 )
+from psiphi.apps.optimal_control.export.mpc_source import mpc_files
 from psiphi.apps.optimal_control.optimal_control import OptimalControl
 from psiphi.apps.optimal_control.optimal_motion import OptimalMotion
 from psiphi.simulation.control.joint_controllers import value_at
@@ -86,6 +87,33 @@ class MPC:
         self.plan: OptimalMotion | None = None
         self._start = 0.0
 
+    def c_files(self, name: str, q: Numbers, v: Numbers = 0.0) -> dict[str, str]:
+        """{file name: text}: this controller as C99, NAME.h and NAME.c, with a test program.
+
+        `NAME_start` solves first, `NAME_step` at every later node; goals are arguments. The number
+        of iterations is fixed and nothing is allocated, so that every step takes the same time. The
+        torques agree with those of this controller to rounding; the test program NAME_test.c checks
+        it in a simulation that starts at q, v. Problems without limits of positions and speeds and
+        with hessian="gauss".
+
+        >>> import psiphi as pp
+        >>> robot = pp.load("pelican")
+        >>> problem = pp.OptimalControl(
+        ...     robot, dt=0.02, steps=15, torque=10.0, hessian="gauss",
+        ...     running=[pp.cost.torque(1e-3), pp.cost.posture(10.0)])
+        >>> files = pp.MPC(problem, posture=[0.3, 0.2]).c_files("look", q=[0.0, 0.0])
+        >>> list(files)
+        ['look.h', 'look.c', 'look_test.c']
+        """
+        return mpc_files(self, name, q, v)
+
+    def copy(self) -> MPC:
+        """The same controller, before its first step."""
+        return MPC(
+            self.problem, self.iterations, first=self.first, tolerance=self.tolerance,
+            torques=self.torques, parameters=self.parameters, **self.goals,
+        )  # fmt: skip
+
     def reset(self) -> None:
         """Forget the last motion."""
         self.plan = None
@@ -98,7 +126,7 @@ class MPC:
         real_array("v", v, (self.robot.nv,), f"give nv = {self.robot.nv} numbers")
         passed = int(np.floor((t - self._start) / dt + ON_TIME))
         if self.plan is None or passed < 0 or self.plan.batch != np.shape(q)[:-1]:
-            goals = self._goals_at(t)
+            goals = self.goals_at(t)
             self.plan = self.problem.solve(
                 q, v, torques=self.torques, parameters=self.parameters, iterations=self.first,
                 tolerance=self.tolerance, schedule=self._schedule_at(t), **goals,
@@ -109,11 +137,11 @@ class MPC:
             self.plan = self.problem.solve(
                 q, v, near=self.plan, shift=passed, parameters=self.parameters,
                 iterations=self.iterations, tolerance=self.tolerance,
-                schedule=self._schedule_at(t), **self._goals_at(t),
+                schedule=self._schedule_at(t), **self.goals_at(t),
             )  # fmt: skip
         return self.plan.tau[..., 0, :]
 
-    def _goals_at(self, t: float) -> dict[str, Any]:
+    def goals_at(self, t: float) -> dict[str, Any]:
         """The goals of the horizon that starts at t."""
         nodes = t + self.problem.dt * np.arange(self.problem.steps + 1)
         return {name: self._goal(name, value, nodes) for name, value in self.goals.items()}

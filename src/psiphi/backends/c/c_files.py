@@ -122,7 +122,7 @@ def _with_constants(
     """Tables of numbers that can be edited by hand, and the function that reads them."""
     for arg in code.program.inputs:
         if arg.name in tables:
-            yield from _table(f"{name}_{arg.name}", arg.size, [tables[arg.name]], char)
+            yield from table(f"{name}_{arg.name}", arg.size, [tables[arg.name]], char)
     yield ""
     yield from c_function(code, f"{name}_of", char, trig, static=True)
     yield ""
@@ -136,7 +136,7 @@ def _with_constants(
     yield "}"
 
 
-def _table(name: str, size: int | str, rows: Sequence[np.ndarray], char: str) -> Iterator[str]:
+def table(name: str, size: int | str, rows: Sequence[np.ndarray], char: str) -> Iterator[str]:
     """static const double NAME[size] = {...}, one line per row."""
     real, suffix = REAL[char]
     numbers = (np.ravel(np.asarray(row, dtype=float)).tolist() for row in rows)
@@ -215,7 +215,7 @@ def _test_program(
         for i, arg in enumerate(group):
             if place or arg.name not in tables:
                 size = f"CASES * {max(1, arg.size)}"
-                yield from _table(
+                yield from table(
                     f"{'right_' * place}{arg.name}", size, [case[place][i] for case in cases], char
                 )
     yield ""

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from psiphi.backends.c.c_lines import Dialect, max_live_values, segment_lines
+from psiphi.compiler.ir.block_frame import PlacedBlock
 from psiphi.compiler.ir.loop_tables import LoopTables, joint_parts
 from psiphi.compiler.ir.segments import FrameLayout, Segment, SegmentedCode, Store, split_segments
 from psiphi.compiler.sweeps.link_loops import LinkClass, LinkLoops
@@ -54,7 +55,7 @@ class CutCode:
         If they were called by name, a compiler would inline them into one function again.
         """
         for i, piece in enumerate(self.segments):
-            yield from _function(
+            yield from plain_function(
                 f"{name}_part{i}", [f"{dialect.real} *frame"], segment_lines(piece, dialect)
             )
         yield f"static void (*const {name}_parts[{len(self.segments)}])({dialect.real} *frame) = {{"
@@ -71,7 +72,7 @@ class CutCode:
             len(self.segments),
         ]
         for first, last in pairwise(dict.fromkeys(rounds)):
-            yield from _angle_loop(self.pieces if first == 1 else self.segments[first], dialect)
+            yield from angle_loop(self.pieces if first == 1 else self.segments[first], dialect)
             yield f"for (int i = {first}; i < {last}; ++i) {{"
             yield f"    {name}_parts[i](frame);"
             yield "}"
@@ -113,7 +114,7 @@ class LoopedCode:
                 yield from _class_function(f"{name}_step{s}_{c}", cls, dialect)
             yield from _table(f"{name}_order{s}", "int", map(str, sweep.order))
             yield from _table(f"{name}_class{s}", "int", map(str, sweep.class_ids))
-            yield from _function(
+            yield from plain_function(
                 f"{name}_sweep{s}", [f"{dialect.real} *frame"], self._loop(name, s, dialect)
             )
         if self.loops.finish is not None:
@@ -193,7 +194,7 @@ def _copy(arg: Argument, target: str, source: str) -> Lines:
     yield "    }"
 
 
-def _angle_loop(block: SegmentedCode | Segment, dialect: Dialect) -> Lines:
+def angle_loop(block: SegmentedCode | Segment | PlacedBlock, dialect: Dialect) -> Lines:
     """A loop that writes sine and cosine after each angle of the frame."""
     if block.angles:
         first, end = block.angle_base, block.angle_base + 3 * block.angles
@@ -208,7 +209,7 @@ def _class_function(name: str, cls: LinkClass, dialect: Dialect) -> Lines:
         f"{'' if written else 'const '}{dialect.real} *{base}"
         for base, written in _bases(cls).items()
     ]
-    yield from _function(name, parameters, segment_lines(_segment(cls), dialect))
+    yield from plain_function(name, parameters, segment_lines(_segment(cls), dialect))
 
 
 def _segment(cls: LinkClass) -> Segment:
@@ -228,7 +229,8 @@ def _max_live(segment: Segment) -> int:
     return max_live_values(segment.tape, segment.nodes, [store.node for store in segment.stores])
 
 
-def _function(name: str, parameters: Iterable[str], body: Lines) -> Lines:
+def plain_function(name: str, parameters: Iterable[str], body: Lines) -> Lines:
+    """static void NAME(parameters) with these lines."""
     yield f"static void {name}({', '.join(parameters)})"
     yield "{"
     yield from (f"    {line}" for line in body)

@@ -21,13 +21,15 @@ if TYPE_CHECKING:  # imported when a command runs: `psiphi --help` needs no NumP
     from psiphi.apps.scenes.scene_file import SceneSetup
 
 PLOTS = (".svg", ".png", ".pdf")
-ENDINGS = (".npz", ".csv", ".html", *PLOTS)
+ENDINGS = (".npz", ".csv", ".html", *PLOTS, ".c")
 NOT_CONVERGED = 3  # exit code; the files are written
 
 EXAMPLES = """\
 examples:
   psiphi optimise swing_up.toml                    writes swing_up.npz and swing_up.html
   psiphi optimise swing_up.toml -o up.csv -o up.svg   a table, and a plot of q, v and torques
+  psiphi optimise tool_path.toml -o ctrl/arm.c     [controller] kind = "mpc" as C: arm.h, arm.c and
+                                                   arm_test.c in the folder ctrl
   psiphi optimise swing_up.toml --q0 0,3 --iterations 500
   psiphi optimise swing_up.toml --random --batch 100 --seed 1 --no-files
                                                    a hundred random starts at once
@@ -83,9 +85,13 @@ def run(args: argparse.Namespace) -> int:
     options = start_and_options(args, scene)
     for path in files:
         check_writable(path)
+    sources = [path for path in files if path.suffix.lower() == ".c"]
+    written = [controller_files(scene, options, path) for path in sources]
     found = solve(scene, options)
     print(found.summary())
-    for path in files:
+    for path in [path for files in written for path in write_sources(files)]:
+        print(f"wrote {path}")
+    for path in [path for path in files if path not in sources]:
         if path.suffix.lower() in PLOTS:
             found.plot().savefig(path)
         else:
@@ -107,6 +113,27 @@ def solve(scene: SceneSetup, options: dict[str, Any]) -> OptimalMotion:
         iterations = scene.optimal_control.iterations
     with SolverBar(iterations or 1) as bar:
         return scene.optimise(**options, progress=bar.show)
+
+
+def controller_files(scene: SceneSetup, options: dict[str, Any], path: Path) -> dict[Path, str]:
+    """The C of the scene's controller, by path."""
+    from psiphi.apps.optimal_control.receding_horizon import MPC
+
+    if not isinstance(scene.tau, MPC):
+        raise Error(
+            f"{str(path)!r} is C of a controller, and the scene has no MPC",
+            'add [controller] with kind = "mpc"',
+        )
+    start = [options.get(name, getattr(scene, name)) for name in ("q0", "v0")]
+    texts = scene.tau.c_files(path.stem, *start)
+    return {path.parent / name: text for name, text in texts.items()}
+
+
+def write_sources(files: dict[Path, str]) -> list[Path]:
+    """Write texts; their paths."""
+    for path, text in files.items():
+        path.write_text(text, encoding="utf-8")
+    return list(files)
 
 
 def start_and_options(args: argparse.Namespace, scene: SceneSetup) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
+from psiphi.backends.cpu import cpu_target
 from tests.apps.optimal_control import robots
 from tests.apps.optimal_control.test_optimum_derivatives import inputs, posed_problem
 from tests.backends.c.test_c_files import CHECKED, STRICT
@@ -45,6 +46,10 @@ def compiled(*words):
     assert done.returncode == 0, done.stderr
 
 
+def pointers(*arrays):
+    return [np.ascontiguousarray(x).ctypes.data_as(Pointer) for x in arrays]
+
+
 def test_the_test_program_agrees(tmp_path):
     """With sanitizers; a wrong torque is found."""
     sources = written(posed_controller().c_files("posed", [0.3, -0.2], [0.2, 0.1]), tmp_path)
@@ -59,6 +64,46 @@ def test_the_test_program_agrees(tmp_path):
     (tmp_path / "posed_test.c").write_text(head + "test_u[8] = {\n 1.0 + " + numbers.lstrip())
     compiled(*options, test, code, "-o", str(tmp_path / "wrong"))
     assert subprocess.run([tmp_path / "wrong"], capture_output=True, timeout=60).returncode == 1
+
+
+def test_the_same_bits(tmp_path, monkeypatch):
+    """Without fused products and sines, which compilers and libraries round as they like, every bit
+    of the torques is that of the controller."""
+    monkeypatch.setattr(cpu_target, "has_fma", lambda: False)
+    builder = pp.Builder("slides")
+    for name, parent, axis in (("a", "world", (1, 0, 0)), ("b", "a", (0.6, 0, 0.8))):
+        builder.body(name, mass=1.3, com=(0.1, 0.0, 0.2), inertia=np.diag([0.1, 0.2, 0.3]))
+        builder.joint(f"slide_{name}", "prismatic", parent, name, axis=axis)
+    robot = builder.build()
+    problem = pp.OptimalControl(
+        robot,
+        dt=0.05,
+        steps=12,
+        running=[
+            pp.cost.torque(1e-2),
+            pp.cost.of(lambda q, v, u: [q[0] * q[1], v[0] * q[1] - 0.3]),
+        ],
+        final=[pp.cost.posture(10.0), pp.cost.speed(1.0)],
+        torque=[3.0, 13.0],
+        hessian="gauss",
+    )
+    control = pp.MPC(problem, iterations=2, first=4, posture=[0.7, -0.4])
+    sources = written(control.c_files("slides", [0.0, 0.0]), tmp_path)
+    library = str(tmp_path / "slides.so")
+    compiled("-std=c99", "-O2", "-ffp-contract=off", "-shared", "-fPIC", sources[0], "-o", library)
+    functions = ctypes.CDLL(library)
+    plan, u, q, v = np.zeros(10_000), np.zeros(2), np.zeros(2), np.array([0.3, -0.2])
+    goal, bounded = np.array([0.7, -0.4]), 0
+    for step in range(12):
+        expected = control(step * problem.dt, q, v)
+        if step == 0:
+            functions.slides_start(*pointers(plan, q, v, problem.first_torques(q), goal, u))
+        else:
+            functions.slides_step(*pointers(plan, q, v), 1, *pointers(goal, u))
+        np.testing.assert_array_equal(u, expected)
+        bounded += (np.abs(u) >= [3.0, 13.0]).sum()
+        q, v = robot.step(q, v, 0.9 * expected, problem.dt, method="euler")
+    assert 0 < bounded < 20, bounded
 
 
 def test_steps_of_a_free_body(tmp_path):
@@ -76,9 +121,6 @@ def test_steps_of_a_free_body(tmp_path):
     plan = np.zeros(100_000)
     goals = [np.ascontiguousarray(hull[:3]).reshape(-1), np.array(tip + 0.2)]
     u, first = np.zeros(7), problem.first_torques(q)
-
-    def pointers(*arrays):
-        return [np.ascontiguousarray(x).ctypes.data_as(Pointer) for x in arrays]
 
     t = 0.0
     for step, passed in enumerate((0, 1, 1, 3, 1, 50)):

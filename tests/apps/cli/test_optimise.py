@@ -28,7 +28,11 @@ def test_files(tmp_path, capsys, monkeypatch):
     assert cli.main(["optimise", "tool_path.toml", "-o", "arm.c"]) == 0
     assert all(Path(f"arm{end}").exists() for end in (".h", ".c", "_test.c"))
     assert not Path("tool_path.npz").exists()
-    assert cli.main(["optimise", PATH]) == 0
+    assert cli.main(["optimise", PATH, "--gains", "gains.npz"]) == 0
+    with np.load("gains.npz") as gains:
+        shapes = {name: x.shape for name, x in gains.items()}
+        np.testing.assert_array_equal(gains["q"], motion.q)
+    assert shapes == {"t": (16,), "q": (16, 2), "v": (16, 2), "u": (15, 2), "K": (15, 2, 4)}
     assert Path("tool_path.npz").exists() and Path("tool_path.html").exists()
 
 
@@ -55,6 +59,7 @@ def test_a_problem_that_does_not_converge_says_so(capsys):
         ([SCENE, "-o", "x.npz", "--no-files"], "contradict each other", "omit one"),
         ([SCENE, "--no-files", "-o", "x.c"], "contradict", "omit one"),
         ([SCENE, "-o", "x.c"], 'has the Gauss-Newton Hessian, and the problem has "auto"', "gauss"),
+        ([SCENE, "--gains", "x.csv"], "expected a name that ends in .npz", "add .npz"),
         ([SCENE, "--q0", "0"], "--q0 has 1 numbers, expected 2", "psiphi info"),
         ([SCENE, "--batch", "3"], "--batch 3 needs --random", "add --random"),
         ([SCENE, "--iterations", "-1"], "iterations is -1, expected a whole number", "give 0"),

@@ -93,8 +93,8 @@ class MPC:
         `NAME_start` solves first, `NAME_step` at every later node; goals are arguments. The number
         of iterations is fixed and nothing is allocated, so that every step takes the same time. The
         torques agree with those of this controller to rounding; the test program NAME_test.c checks
-        it in a simulation that starts at q, v. Problems without limits of positions and speeds and
-        with hessian="gauss".
+        it in a simulation that starts at q, v. For problems with hessian="gauss", whose limits of
+        positions and speeds are "soft".
 
         >>> import psiphi as pp
         >>> robot = pp.load("pelican")

@@ -73,7 +73,7 @@ def test_the_same_bits(tmp_path, monkeypatch):
     builder = pp.Builder("slides")
     for name, parent, axis in (("a", "world", (1, 0, 0)), ("b", "a", (0.6, 0, 0.8))):
         builder.body(name, mass=1.3, com=(0.1, 0.0, 0.2), inertia=np.diag([0.1, 0.2, 0.3]))
-        builder.joint(f"slide_{name}", "prismatic", parent, name, axis=axis)
+        builder.joint(f"slide_{name}", "prismatic", parent, name, axis=axis, velocity=0.5)
     robot = builder.build()
     problem = pp.OptimalControl(
         robot,
@@ -85,6 +85,8 @@ def test_the_same_bits(tmp_path, monkeypatch):
         ],
         final=[pp.cost.posture(10.0), pp.cost.speed(1.0)],
         torque=[3.0, 13.0],
+        speed="soft",
+        limit_weight=50.0,
         hessian="gauss",
     )
     control = pp.MPC(problem, iterations=2, first=4, posture=[0.7, -0.4])
@@ -93,6 +95,7 @@ def test_the_same_bits(tmp_path, monkeypatch):
     compiled("-std=c99", "-O2", "-ffp-contract=off", "-shared", "-fPIC", sources[0], "-o", library)
     functions = ctypes.CDLL(library)
     plan, u, q, v = np.zeros(10_000), np.zeros(2), np.zeros(2), np.array([0.3, -0.2])
+    fast = 0
     goal, bounded = np.array([0.7, -0.4]), 0
     for step in range(12):
         expected = control(step * problem.dt, q, v)
@@ -101,9 +104,10 @@ def test_the_same_bits(tmp_path, monkeypatch):
         else:
             functions.slides_step(*pointers(plan, q, v), 1, *pointers(goal, u))
         np.testing.assert_array_equal(u, expected)
+        fast += (np.abs(control.plan.v) > 0.5).any()
         bounded += (np.abs(u) >= [3.0, 13.0]).sum()
         q, v = robot.step(q, v, 0.9 * expected, problem.dt, method="euler")
-    assert 0 < bounded < 20, bounded
+    assert 0 < bounded < 20 and fast, (bounded, fast)
 
 
 def test_steps_of_a_free_body(tmp_path):
@@ -148,7 +152,7 @@ def test_steps_of_a_free_body(tmp_path):
             lambda: pp.OptimalControl(
                 robots.pelican(), 0.1, 5, running=[pp.cost.torque(1.0)], speed=2.0, hessian="gauss"
             ),
-            "with limits of positions or speeds",
+            'with "kept" limits of positions or speeds',
         ),
     ],
 )

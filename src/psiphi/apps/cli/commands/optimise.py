@@ -28,6 +28,7 @@ EXAMPLES = """\
 examples:
   psiphi optimise swing_up.toml                    writes swing_up.npz and swing_up.html
   psiphi optimise swing_up.toml -o up.csv -o up.svg   a table, and a plot of q, v and torques
+  psiphi optimise swing_up.toml --gains up.npz     also t, q, v, u and the gains K of the feedback
   psiphi optimise tool_path.toml -o ctrl/arm.c     [controller] kind = "mpc" as C: arm.h, arm.c and
                                                    arm_test.c in the folder ctrl
   psiphi optimise swing_up.toml --q0 0,3 --iterations 500
@@ -69,6 +70,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="a result file; may be repeated (default: NAME.npz and NAME.html)",
     )
+    parser.add_argument(
+        "--gains",
+        metavar="FILE",
+        help="write t, q, v, u and the gains K of u + K [log(q^-1 q'); v' - v] (.npz)",
+    )
     parser.add_argument("--no-files", action="store_true", help="print the summary only")
 
 
@@ -83,7 +89,8 @@ def run(args: argparse.Namespace) -> int:
 
     scene = scenes.load(args.scene)
     options = start_and_options(args, scene)
-    for path in files:
+    gains = gains_file(args)
+    for path in [*files, *gains]:
         check_writable(path)
     sources = [path for path in files if path.suffix.lower() == ".c"]
     written = [controller_files(scene, options, path) for path in sources]
@@ -96,6 +103,9 @@ def run(args: argparse.Namespace) -> int:
             found.plot().savefig(path)
         else:
             write_motion(found.trajectory, path, scene.title)
+        print(f"wrote {path}")
+    for path in gains:
+        write_gains(found, path)
         print(f"wrote {path}")
     if (words := not_converged(found)) is None:
         return 0
@@ -160,6 +170,23 @@ def output_files(args: argparse.Namespace) -> list[Path]:
             )
     name = Path(args.scene).stem
     return paths if paths or args.no_files else [Path(f"{name}.npz"), Path(f"{name}.html")]
+
+
+def gains_file(args: argparse.Namespace) -> list[Path]:
+    """The file of --gains, if it is given."""
+    if args.gains is None:
+        return []
+    if not args.gains.lower().endswith(".npz"):
+        raise Error(f"--gains is {args.gains!r}, expected a name that ends in .npz", "add .npz")
+    return [Path(args.gains)]
+
+
+def write_gains(found: OptimalMotion, path: Path) -> None:
+    """The feedback of the motion."""
+    import numpy as np
+
+    with path.open("wb") as file:
+        np.savez(file, t=found.t, q=found.q, v=found.v, u=found.u, K=found.K)
 
 
 def not_converged(found: OptimalMotion) -> tuple[str, str] | None:

@@ -20,7 +20,7 @@ import numpy as np
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.escape import c_comment
-from psiphi.apps.optimal_control import ddp_solver
+from psiphi.apps.optimal_control import ddp_solver, state_limits
 from psiphi.apps.optimal_control.control_blocks import CANDIDATES, STEP_LENGTHS, ControlBlocks
 from psiphi.apps.optimal_control.cost_terms import CostTerm
 from psiphi.apps.optimal_control.export.mpc_template import ITERATION, TEST
@@ -56,10 +56,10 @@ class MpcSource:
     def __init__(self, control: MPC, name: str):
         self.control, self.name, self.problem = control, name, control.problem
         problem, dialect = self.problem, Dialect.of("d")
-        if problem.limits:
+        if problem.limit_kind == "kept":
             raise StateError(
-                "C of MPC with limits of positions or speeds is not implemented",
-                "leave limits= and speed= out, and write a cost: pp.cost.of",
+                'C of MPC with "kept" limits of positions or speeds is not implemented',
+                'write limits="soft" or speed="soft", or a cost: pp.cost.of',
             )
         if problem.hessian != "gauss":
             raise StateError(
@@ -155,9 +155,10 @@ class MpcSource:
         once = {"h": f"{name}_dt", "mu": "&damping", "alpha": "&alpha", PARAMETERS: PARAMETERS}
         once |= {x: f"{name}_{x}" for x in ("weight", "final_weight", "low", "high")}
         once |= {"final_q": f"&s->q[{N * self.nq}]", "final_v": f"&s->v[{N * self.nv}]"}
-        once |= {"final_goal": "s->final_goal"}
+        once |= {"final_goal": "s->final_goal", "rho": f"{name}_rho"}
+        once |= {"final_shift": f"{name}_shift"}
         once |= {"q0": "s->q2", "v0": "s->v2"} if loop == "take" else {"q0": "s->q", "v0": "s->v"}
-        rows = self._rows(loop == "backward")
+        rows = self._rows(loop == "backward") | {"shift": (f"{name}_shift", 0)}
         results = {
             "backward": rows | {"decrease": ("&decrease", 0), "residual": ("&residual", 0)},
             "look": {"J": ("costs", 0)},
@@ -311,6 +312,9 @@ class MpcSource:
                 numbers[f"{prefix}weight"] = np.concatenate(weights)
         if self.problem.bounds is not None:
             numbers |= dict(zip(("low", "high"), self.problem.bounds, strict=True))
+        if self.problem.limits:  # soft: a penalty with a constant weight, and no shifts
+            numbers["rho"] = np.array([state_limits.FIRST * self.problem.limit_weight])
+            numbers["shift"] = np.zeros(len(self.problem.limits))
         for word, row in numbers.items():
             yield from table(f"{self.name}_{word}", len(row), [row], "d")
         if any(place == "last" for place, *_ in self.loops["take"].parameters):

@@ -74,6 +74,16 @@ def _motions(robot: pp.FreeRobot, folder: Path) -> list[Call]:
             control,
             {"problem": problem, **most, "first": 1, "torques": None, **bound, **goals},
         ),
+        Call(
+            "OptimalControl.solve with a bar",
+            lambda **o: problem.solve(**start, **bound, **goals, iterations=1, **o),
+            {"progress": lambda iteration, costs: None},
+        ),
+        Call(
+            "MPC.c_files",
+            pp.MPC(problem, first=1, **bound, **goals).c_files,
+            {"name": "arm", **start},
+        ),
         Call("MPC()", pp.MPC(problem, first=1, **bound, **goals), {"t": 0.0, **start}),
         Call("OptimalMotion.element", lambda where: batch.element(where), {"where": 0}),
         Call("OptimalMotion.jvp", found.jvp, {**start, "tool": np.ones(3)}),

@@ -309,7 +309,7 @@ class OptimalControl:
             last[index] = now.cost
             history.append(last)
             if watch is not None:
-                watch(len(history) - 1, last.reshape(batch))
+                _report(watch, len(history) - 1, last.reshape(batch)[()])
 
         limits.solve(solver, x, progress, iterations, tolerance, record)
         x.d, x.cost = None, limits.costs(solver, x)
@@ -583,6 +583,15 @@ class OptimalControl:
                 name = f"{prefix}{term.name}"
                 found[name] = found.get(name, 0.0) + column.reshape(batch)[()]
         return found
+
+
+def _report(watch: Callable[[int, np.ndarray], object], iteration: int, costs: np.ndarray) -> None:
+    """Call the function of a user; an error of its own is one in words."""
+    try:
+        watch(iteration, costs)
+    except Exception as error:
+        cause = f"progress failed after iteration {iteration}: {type(error).__name__}: {error}"
+        raise StateError(cause, "give a function of (iteration, costs)") from error
 
 
 def flat_batch(x: np.ndarray, batch: tuple[int, ...], core: int) -> np.ndarray:

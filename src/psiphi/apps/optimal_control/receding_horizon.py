@@ -142,7 +142,7 @@ class MPC:
         return self.plan.tau[..., 0, :]
 
     def goals_at(self, t: float) -> dict[str, Any]:
-        """The goals of the horizon that starts at t."""
+        """(Internal use only) The goals of the horizon that starts at t."""
         nodes = t + self.problem.dt * np.arange(self.problem.steps + 1)
         return {name: self._goal(name, value, nodes) for name, value in self.goals.items()}
 

@@ -1,4 +1,4 @@
-"""Bar charts as SVG without a plotting library, so that equal numbers give equal text."""
+"""Charts as SVG without a plotting library, so that equal numbers give equal text."""
 
 from __future__ import annotations
 
@@ -146,3 +146,52 @@ def agreement(rows: list[dict]) -> str:
         lambda value: (log10(value) + 16) / 10,
         [(10.0**k, f"1e{k}") for k in range(-16, -5, 2)],
     )
+
+
+def learning(rows: list[dict[str, str]], goal: float = 0.2) -> str:
+    """The error of the command over the time of training, a line for each seed, and the goal."""
+    wide, high, left, top, bottom = 640, 300, 60, 16, 46
+    seconds, errors = ([float(row[name]) for row in rows] for name in ("seconds", "error"))
+    last, most = 60.0 * (1 + max(seconds) // 60.0), 0.1 * (1 + max(errors) // 0.1)
+
+    def x(value: float) -> float:
+        return round(left + (wide - left - 16) * value / last, 1)
+
+    def y(value: float) -> float:
+        return round(high - bottom - (high - bottom - top) * value / most, 1)
+
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" '
+        'font-family="sans-serif" font-size="12">',
+        f'<rect width="{wide}" height="{high}" fill="#ffffff"/>',
+    ]
+    for k in range(round(most / 0.2) + 1):
+        at = y(0.2 * k)
+        out.append(f'<line x1="{left}" y1="{at}" x2="{x(last)}" y2="{at}" stroke="#d8dbe0"/>')
+        out.append(
+            f'<text x="{left - 8}" y="{at + 4}" text-anchor="end" fill="#555">{0.2 * k:.1f}</text>'
+        )
+    for k in range(int(last / 60.0) + 1):
+        out.append(
+            f'<text x="{x(60.0 * k)}" y="{high - bottom + 18}" text-anchor="middle" '
+            f'fill="#555">{k}</text>'
+        )
+    out.append(
+        f'<line x1="{left}" y1="{y(goal)}" x2="{x(last)}" y2="{y(goal)}" stroke="#d9772b" '
+        'stroke-width="2" stroke-dasharray="6 4"/>'
+    )
+    for seed, color in zip(
+        sorted({row["seed"] for row in rows}), ("#3b6ea5", "#5a9e6f"), strict=False
+    ):
+        points = " ".join(
+            f"{x(float(row['seconds']))},{y(float(row['error']))}"
+            for row in rows
+            if row["seed"] == seed
+        )
+        out.append(f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="2"/>')
+    out.append(f'<text x="{left}" y="{high - 8}" fill="#222">minutes on two cores</text>')
+    out.append(
+        f'<text x="{wide - 16}" y="{top + 4}" text-anchor="end" fill="#222">'
+        "mean error of the command, m/s</text>"
+    )
+    return "\n".join([*out, "</svg>"]) + "\n"

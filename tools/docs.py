@@ -2,12 +2,14 @@
 
 functions.md is generated from the catalogue of quantities, reference.md and reference/ from the
 public names, robots.md, live.md and their pictures from the tables of bundled robots, examples.md
-from the first cells of the examples, benchmarks.md and its plots from benchmarks/results.json.
+from the first cells of the examples, benchmarks.md and its plots from benchmarks/results.json, the
+learning curve from examples/train_walk.csv.
 Needs psiphi, pandas, xarray and matplotlib.
 """
 
 from __future__ import annotations
 
+import csv
 import inspect
 import json
 import sys
@@ -18,7 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from architecture import drawing
-from charts import agreement, derivatives, gpu, six_bars, speed
+from charts import agreement, derivatives, gpu, learning, six_bars, speed
 from drawings import motion_plot, picture, scene_picture
 from reference import reference
 
@@ -307,6 +309,8 @@ def pages() -> dict[str, str]:
     made["benchmarks/derivatives.svg"] = derivatives(rows)
     made["benchmarks/gpu.svg"] = gpu((ROOT / "docs" / "gpu.md").read_text(encoding="utf-8"))
     made["pictures/motion.svg"] = motion_plot()
+    with (ROOT / "examples" / "train_walk.csv").open(encoding="utf-8") as file:
+        made["pictures/learning.svg"] = learning(list(csv.DictReader(file)))
     made["benchmarks/six_bars.svg"] = six_bars(rows)
     made |= {
         f"robots/{name}.svg": scene_picture(pp.scenes.load(name)) for name in pp.scenes.names()

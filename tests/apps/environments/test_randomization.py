@@ -235,3 +235,37 @@ def test_contacts_that_are_not_solved_are_reported():
     flagged = reports[1]["_contact_residual"]
     assert flagged.any() and (reports[1]["contact_residual"][flagged] > 1e-6).all()
     assert "contact_residual" not in reports[200]
+
+
+def test_times_in_the_air():
+    """They add up while a contact is missing, and a landing pays its flight less 0.5 s."""
+    env = make(
+        resets={"offset": {"z": 0.02}, "v": {"z": (0.2, 2.0)}},
+        commands={"vx": {"choice": (0.0, 1.0)}, "vy": 0.0, "turn": 0.0},
+        pushes={"z": (0.0, 3.0)},
+        push_interval=0.15,
+        observations=["contacts", "air_time", lambda s: s.flight_time, "command"],
+        rewards={"air_time": 2.0},
+        episode_length=0.9,
+    )
+    state, seen = env.reset(40, seed=2)
+    assert not seen["policy"][:, :3].any()
+    air, flights, long = np.zeros(40), 0, 0
+    for _ in range(160):
+        walks = seen["policy"][:, 3] > 0.5
+        state, result = env.step(state, np.zeros((40, 1)), "same_step")
+        seen, last = result.observations, result.final_observations
+        assert last is not None
+        over = result.terminated | result.truncated
+        touches, in_air, flight, _ = np.where(over[:, None], last["policy"], seen["policy"])[
+            :, :4
+        ].T
+        np.testing.assert_allclose(flight, touches * air, atol=1e-12)
+        air = (1.0 - touches) * (air + env.step_time)
+        np.testing.assert_allclose(in_air, air, atol=1e-12)
+        lands = flight > 1.5 * env.step_time
+        np.testing.assert_allclose(result.reward, 2.0 * walks * lands * (flight - 0.5), atol=1e-12)
+        flights, long = flights + (walks & lands).sum(), long + (flight > 0.3).sum()
+        assert not seen["policy"][over, 1:3].any()
+        air[over] = 0.0
+    assert flights > 20 and long > 3

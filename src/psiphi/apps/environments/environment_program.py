@@ -4,6 +4,7 @@
     env.act, env.aim                    the action becomes the torque, or the reference of the law
     (law, dynamics, contacts, ...)      the steps of the simulation
     env.check, env.restore              a state that is not finite is replaced by that before
+    env.air                             how long contact points have been in the air
     env.terms                           reward, terminated, truncated
     env.clock, env.event, ...           new commands and pushes
     env.noise, env.observe              random numbers and observations
@@ -27,9 +28,11 @@ from psiphi.apps.environments.state_resets import NEW
 from psiphi.apps.environments.step_events import COMMAND_DUE, EVENT, PUSH_DUE, TIMERS
 from psiphi.apps.environments.terms.term_state import (
     ACTION,
+    AIR,
     COMMAND,
     COUNTER,
     EPISODE,
+    FLIGHT,
     KEY,
     LAST_V,
     PREVIOUS,
@@ -89,7 +92,7 @@ class EnvironmentProgram:
         given = self.given
         found = {"q": given.robot.nq, "v": given.robot.nv, KEY: 2, COUNTER: 3}
         found |= dict.fromkeys((ACTION, PREVIOUS), given.action_size) | {PENDING: 1}
-        found |= self._commands | given.randomization.sizes
+        found |= self._commands | given.randomization.sizes | self._feet((AIR,))
         found |= {TIMERS: 2} if given.events.exist else {}
         return found | ({HISTORY: self._past * given.action_size} if self._past else {})
 
@@ -97,6 +100,11 @@ class EnvironmentProgram:
     def _past(self) -> int:
         """How many earlier actions act on some step of the simulation."""
         return -(-self.given.events.delay // self.given.decimation)
+
+    def _feet(self, places: tuple[str, ...] = (AIR, FLIGHT)) -> dict[str, int]:
+        """The sizes of places with a number for each contact point."""
+        contacts = self.given.setup.contacts
+        return {} if contacts is None else dict.fromkeys(places, contacts.count)
 
     @property
     def _commands(self) -> dict[str, int]:
@@ -127,7 +135,7 @@ class EnvironmentProgram:
         nv, contacts = given.robot.nv, given.setup.contacts
         found = {"Q": given.robot.nq, "V": nv, "tau": nv, LAST_V: nv, COUNTER: 3}
         found |= dict.fromkeys((ACTION, PREVIOUS), given.action_size)
-        found |= self._commands
+        found |= self._commands | self._feet()
         if contacts is not None:
             found |= {"contact.impulse": 3 * contacts.count, "contact.mode": contacts.count}
             found |= {contact_place("place"): contacts.space.place_size}
@@ -161,6 +169,7 @@ class EnvironmentProgram:
             "env.last": _rule("last", {"V": nv}, lambda x: {LAST_V: x["V"]}),
             "env.check": _rule("check", {"Q": nq, "V": nv, INVALID: 1}, _checked_state),
             "env.restore": self._restore(),
+            **self._flights(),
             "env.terms": traced_twice("rewards and terminations", self._terms),
         }
         if self.mode == SAME_STEP:
@@ -233,6 +242,18 @@ class EnvironmentProgram:
         clock = _rule("clock", {TIMERS: 2}, events.tick)
         return {"env.clock": clock, **drawn, "env.event": code, **events.selections(self._sizes)}
 
+    def _flights(self) -> dict[str, Code]:
+        """The block of the times in the air, if there are contact points."""
+
+        def rule(x: dict[str, np.ndarray]) -> dict[str, Any]:
+            touches = [less(0.0, mode) for mode in x["contact.mode"]]
+            pairs = list(zip(touches, x[AIR], strict=True))
+            flying = [(1.0 - a) * (air + self.given.setup.step_time) for a, air in pairs]
+            return {AIR: flying, FLIGHT: [a * air for a, air in pairs]}
+
+        sizes = self._feet(("contact.mode", AIR))
+        return {"env.air": _rule("air", sizes, rule)} if sizes else {}
+
     def _restore(self) -> Selection:
         given = self.given
         values = {"Q": BEFORE["Q"], "q": BEFORE["Q"], "V": BEFORE["V"], "v": BEFORE["V"]}
@@ -253,7 +274,7 @@ class EnvironmentProgram:
         """Places that are zero before the first step: {place: ""}."""
         names = ["tau"]
         if self.given.setup.contacts is not None:
-            names += [*contact_blocks.RECORDED, contact_place("place")]
+            names += [*contact_blocks.RECORDED, contact_place("place"), FLIGHT]
         return dict.fromkeys(names, "")
 
     @cached_property
@@ -336,6 +357,7 @@ class EnvironmentProgram:
         values = {"Q": f"{NEW}q", "q": f"{NEW}q", "V": f"{NEW}v", "v": f"{NEW}v"}
         values |= {LAST_V: f"{NEW}v", COUNTER: NEW_COUNTER, KEY: KEY, **self._silent}
         values |= dict.fromkeys((ACTION, PREVIOUS, PENDING), "")
+        values |= dict.fromkeys(self._feet((AIR,)), "")
         values |= {COMMAND: NEW + COMMAND} if self.given.setup.commands else {}
         values |= {place: NEW + place for place in self.given.randomization.sizes}
         values |= {TIMERS: NEW + TIMERS} if self.given.events.exist else {}
@@ -374,7 +396,7 @@ class EnvironmentProgram:
             steps[at] = (f"env.aim{ago}", *step)
         steps[-1] = ("env.last", *steps[-1])
         events = ("env.clock", "env.event_draw", "env.event", "env.steer", "env.push")
-        tail = ("env.check", "env.restore", "env.terms", *events, *after)
+        tail = ("env.check", "env.restore", "env.air", "env.terms", *events, *after)
         return self._present((*head, *(name for names in steps for name in names), *tail))
 
     def _present(self, names: tuple[str, ...]) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from psiphi.simulation.control.law_arrays import LawArray
 COUNTER, KEY = "env.counter", "env.key"  # environment, episode and step; two words of the seed
 ACTION, PREVIOUS, COMMAND = "env.action", "env.previous_action", "env.command"
 LAST_V = "env.last_v"  # before the last step of the simulation
+AIR, FLIGHT = "env.air_time", "env.flight_time"  # of each contact point
 EPISODE, STEP = 1, 2  # entries of the counter
 
 
@@ -75,8 +76,10 @@ class TermState:
 
     q (nq,), v (nv,), a (nv,): the change of v in the last step of the simulation by its duration;
     tau (nv,); action, previous_action (na,), within the limit; t: seconds since the episode began;
-    command (n,); contact_forces (c, 3) in world axes, contacts (c,): 1 where a contact acts; of the
-    base, if it is free: rotation (3, 3), height, angular_velocity and linear_velocity in body axes,
+    command (n,); contact_forces (c, 3) in world axes, contacts (c,): 1 where a contact acts;
+    air_time (c,): seconds since a contact point left the ground, 0 where it touches; flight_time
+    (c,): the duration of the flight that ended in this step, 0 where none did; of the base,
+    if it is free: rotation (3, 3), height, angular_velocity and linear_velocity in body axes,
     gravity: the unit vector of gravity in body axes, specific_force: that of an accelerometer.
 
     `uniform(low, high, size)` and `normal(mean, deviation, size)` are random numbers of this
@@ -113,6 +116,11 @@ class TermState:
     @property
     def t(self) -> Any:
         return self._place(COUNTER)[STEP] * self._setup.step_time
+
+    @property
+    def step_time(self) -> float:
+        """The duration of a control step in seconds."""
+        return self._setup.step_time
 
     @property
     def action(self) -> Any:
@@ -168,6 +176,16 @@ class TermState:
     def contacts(self) -> Any:
         self._ground()
         return (self._place("contact.mode") > 0.0) * 1.0
+
+    @property
+    def air_time(self) -> Any:
+        self._ground()
+        return self._place(AIR)
+
+    @property
+    def flight_time(self) -> Any:
+        self._ground()
+        return self._place(FLIGHT)
 
     # -- the free base -----------------------------------------------------------------------------
 

@@ -14,12 +14,24 @@ from psiphi.apps.environments.terms.term_state import TermState
 
 TermFunction = Callable[[TermState], Any]
 TRACKING = 4.0  # 1 / (0.5 m/s)^2: where the reward of tracking falls to 1/e
+LONG_FLIGHT = 0.5  # s: flights that are longer earn a reward, shorter ones a penalty
+SLOW = 0.1  # m/s: commands below it ask to stand
 FALLEN = -0.5  # the base leans by more than 60 degrees
 
 
 def squares(x: Any) -> Any:
     """x . x"""
     return (x * x).sum()
+
+
+def flights(s: TermState) -> Any:
+    """The sum of (flight time - 0.5 s) of the contact points that land.
+
+    A contact that is missing in one control step only is no flight. 0 if the command is to stand.
+    """
+    lands = (s.flight_time > 1.5 * s.step_time) * 1.0
+    walks = (squares(s.command[:2]) > SLOW**2) * 1.0
+    return walks * (lands * (s.flight_time - LONG_FLIGHT)).sum()
 
 
 OBSERVATIONS: dict[str, TermFunction] = {
@@ -40,6 +52,7 @@ OBSERVATIONS: dict[str, TermFunction] = {
     "specific_force": lambda s: s.specific_force,
     "contacts": lambda s: s.contacts,
     "contact_forces": lambda s: s.contact_forces,
+    "air_time": lambda s: s.air_time,
 }
 
 REWARDS: dict[str, TermFunction] = {
@@ -56,6 +69,7 @@ REWARDS: dict[str, TermFunction] = {
     "torques": lambda s: squares(s.tau[s.motors]),
     "accelerations": lambda s: squares(s.a[s.motors]),
     "power": lambda s: np.absolute(s.tau[s.motors] * s.v[s.motors]).sum(),
+    "air_time": flights,
     "action": lambda s: squares(s.action),
     "action_rate": lambda s: squares(s.action - s.previous_action),
 }

@@ -1,6 +1,7 @@
 """Environment steps per second of ANYmal on one core, beside MuJoCo that only steps the robot.
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/environments.py     (pip install psiphi[peers])
+    python benchmarks/environments.py --gpu      (an NVIDIA GPU, and torch)
 
 A control step is four steps of 5 ms with PD targets and effort limits, contacts at the feet, 48
 observations with noise, nine rewards, terminations, and new episodes in the step that ends one.
@@ -11,6 +12,11 @@ Actions are random. Times are processor time of one thread, the best of RUNS, in
     bare         the kernel with one observation, a constant reward and no terminations
     MuJoCo       the same four steps by mujoco.rollout: position actuators, the same robot and feet,
                  its own soft law and solver; without observations, rewards or resets
+
+With --gpu the environments, also those of a G1 with eight points, stay on the GPU of this machine:
+`env.torch(n, device="cuda").step`, with new actions at each step, the best of GPU_RUNS runs of
+STEPS control steps. `agrees` is "bits" if the state of COMPARED environments after the first ten
+steps is bitwise that of the CPU, else the largest difference.
 """
 
 from __future__ import annotations
@@ -29,6 +35,7 @@ import psiphi as pp
 
 RUNS, STEPS, COUNT, DT, DECIMATION = 5, 25, 2048, 0.005, 4
 KP, KD, SCALE, FRICTION, SPREAD = 80.0, 2.0, 0.25, 0.8, 0.3
+GPU_RUNS, GPU_COUNTS, COMPARED = 3, (4096, 16384, 65536, 262144), 256
 
 
 def stand() -> tuple[pp.Robot, np.ndarray]:
@@ -39,14 +46,23 @@ def stand() -> tuple[pp.Robot, np.ndarray]:
     return robot, robot.on_ground(robot.with_posture("stand", angles).postures["stand"])
 
 
-def environment(robot: pp.Robot, q: np.ndarray) -> pp.Environment:
+def environment(
+    robot: pp.Robot,
+    q: np.ndarray,
+    kp: float = KP,
+    kd: float = KD,
+    low: float = 0.25,
+    turned: str = "*_?FE",
+    damping: bool | np.ndarray = False,
+) -> pp.Environment:
     """A task as it is usually trained: velocity command, IMU, joints, last action."""
     return pp.environment(
         robot,
         pp.Ground(friction=FRICTION),
-        actuation=pp.PD(robot, q, kp=KP, kd=KD),
+        actuation=pp.PD(robot, q, kp=kp, kd=kd),
         action_scale=SCALE,
         effort=True,
+        damping=damping,
         dt=DT,
         decimation=DECIMATION,
         observations=[
@@ -69,9 +85,9 @@ def environment(robot: pp.Robot, q: np.ndarray) -> pp.Environment:
             "action_rate": -0.01,
             "power": -1e-5,
         },
-        terminations=["fallen", lambda s: s.height < 0.25],
+        terminations=["fallen", lambda s: s.height < low],
         commands={"vx": (-1.0, 1.0), "vy": (-0.5, 0.5), "turn": (-1.0, 1.0)},
-        resets={"offset": {"yaw": (-3.14, 3.14), "z": 0.03, "*_?FE": (-0.1, 0.1)}},
+        resets={"offset": {"yaw": (-3.14, 3.14), "z": 0.03, turned: (-0.1, 0.1)}},
         episode_length=20.0,
     )
 
@@ -134,8 +150,64 @@ def mujoco_rate(robot: pp.Robot, q: np.ndarray, actions: np.ndarray) -> float:
     return rate(run, count * steps // DECIMATION)
 
 
+def gpu_table() -> None:
+    """Print a row for each robot and number of environments."""
+    import torch
+
+    from ground import g1
+
+    print(f"{torch.cuda.get_device_name()}, {time.strftime('%Y-%m-%d')}, float64")
+    print("| robot | environments | ms a step | steps per s | residual, m/s | agrees | first, s |")
+    print("|" + "---|" * 7)
+    walker = g1(8)
+    rows = [("ANYmal, 4 points", environment(*stand()))]
+    damping = walker.joint_vector(walker.kd)  # implicit: it is stiff for the wrists
+    given = {"kp": walker.kp, "kd": 0.0, "low": 0.4, "turned": "*_knee_*", "damping": damping}
+    rows += [(walker.name, environment(walker.robot, walker.posture, **given))]
+    for name, env in rows:
+        for count in GPU_COUNTS:
+            envs = env.torch(count, seed=0, device="cuda")
+            envs.reset()
+            size = (STEPS, count, env.action_size)
+            torch.manual_seed(0)
+            actions = SPREAD * torch.randn(size, device="cuda", dtype=torch.float64)
+            reset = time.perf_counter()
+            extras: dict[str, Any] = {}
+            envs.step(actions[0])
+            torch.cuda.synchronize()
+            first = time.perf_counter() - reset
+            state, _ = env.reset(COMPARED, seed=0)
+            for k in range(10):
+                state, _ = env.step(state, actions[k, :COMPARED].cpu().numpy(), "same_step")
+                if k:
+                    envs.step(actions[k])
+            pairs = [(state[x], envs.tensors[x][:COMPARED].cpu().numpy()) for x in state]
+            error = max(float(np.abs(x - y).max()) for x, y in pairs)
+            times = []
+            for _ in range(GPU_RUNS):
+                torch.cuda.synchronize()
+                begin = time.perf_counter()
+                for action in actions:
+                    *_, extras = envs.step(action)
+                torch.cuda.synchronize()
+                times.append((time.perf_counter() - begin) / STEPS)
+            agrees = "bits" if error == 0.0 else f"{error:.0e}"
+            residual = float(extras["contact_residual"].max())
+            print(
+                f"| {name} | {count} | {1e3 * min(times):.2f} | {count / min(times):.2e} | "
+                f"{residual:.0e} | {agrees} | {first:.1f} |",
+                flush=True,
+            )
+
+
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__).parse_args()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--gpu", action="store_true", help="environments on the GPU")
+    if parser.parse_args().gpu:
+        gpu_table()
+        return
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     pp.set_threads(1)
     robot, q = stand()

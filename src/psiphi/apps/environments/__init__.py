@@ -11,6 +11,7 @@ In: a robot, a ground, an actuation, and terms: observations, rewards, terminati
     step_events.py          New commands, pushes, the delay of actions
     environment_program.py  The blocks of a control step, and their order
     environment_kernel.py   Compiles and runs a control step
+    cuda_environment.py     A control step on a GPU, in three kernels
     episode.py              One episode, run alone and recorded
     environment_function.py Steps of torch and JAX arrays; pure functions of JAX
     torch_env.py            Tensors, in the conventions of Isaac Lab, skrl and rsl_rl

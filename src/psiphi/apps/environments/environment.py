@@ -201,7 +201,7 @@ class Environment:
 
     def __post_init__(self) -> None:
         for mode in (RESET, NEXT_STEP):  # errors in terms are raised now, not at the first step
-            self._program(mode).trace()
+            self.program(mode).trace()
 
     def __repr__(self) -> str:
         given = self.given
@@ -233,7 +233,7 @@ class Environment:
     @cached_property
     def observation_sizes(self) -> dict[str, int]:
         """{group: size}."""
-        sizes = self._program(RESET).outputs
+        sizes = self.program(RESET).outputs
         return {group: sizes[observed(group)] for group in self.given.groups}
 
     @property
@@ -244,7 +244,8 @@ class Environment:
     def _programs(self) -> dict[str, EnvironmentProgram]:
         return {}
 
-    def _program(self, mode: str) -> EnvironmentProgram:
+    def program(self, mode: str) -> EnvironmentProgram:
+        """(Internal use only) The blocks of a control step, or of a reset."""
         if mode not in self._programs:
             self._programs[mode] = EnvironmentProgram(self.given, mode)
         return self._programs[mode]
@@ -256,7 +257,7 @@ class Environment:
     def kernel(self, mode: str) -> EnvironmentKernel:
         """(Internal use only) The kernel of a mode of autoreset, or of a reset."""
         if mode not in self._kernels:
-            self._kernels[mode] = EnvironmentKernel(self._program(mode))
+            self._kernels[mode] = EnvironmentKernel(self.program(mode))
         return self._kernels[mode]
 
     # -- pure functions on batches -----------------------------------------------------------------
@@ -338,7 +339,8 @@ class Environment:
         finals = {name: out[final(name)] for name in self.given.groups if final(name) in out}
         terms = {name: out[REWARD_TERMS][..., i] for i, name in enumerate(self.reward_names)}
         reward = out[REWARD][..., 0]
-        residual = out[TOTAL].max(-1) ** 0.5 if TOTAL in out else 0.0 * reward
+        total = out.get(TOTAL)  # torch calls the largest number amax
+        residual = 0.0 * reward if total is None else getattr(total, "amax", total.max)(-1) ** 0.5
         return StepResult(
             self.observations_of(out),
             reward,
@@ -414,10 +416,20 @@ class Environment:
         """
         return vector_env.make_vector(self, num_envs, autoreset, seed, dtype)
 
-    def torch(self, num_envs: int, seed: int | None = None, dtype: Any = None) -> TorchEnvironment:
+    def torch(
+        self,
+        num_envs: int,
+        seed: int | None = None,
+        dtype: Any = None,
+        device: Any = "cpu",
+    ) -> TorchEnvironment:
         """`num_envs` environments whose actions, observations and rewards are tensors of torch, as
-        skrl and rsl_rl take them. They begin again in the step that ends an episode."""
-        return TorchEnvironment(self, num_envs, seed, dtype)
+        skrl and rsl_rl take them. They begin again in the step that ends an episode.
+
+        With `device="cuda"` they stay on the GPU: a control step is three kernels there, with the
+        bits of the CPU.
+        """
+        return TorchEnvironment(self, num_envs, seed, dtype, device)
 
     def jax(self, autoreset: str = SAME_STEP) -> JaxEnvironment:
         """Pure functions of JAX: `reset(key)` and `step(state, action)`, under jit, vmap, scan."""

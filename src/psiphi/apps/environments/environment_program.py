@@ -164,7 +164,7 @@ class EnvironmentProgram:
             "env.check_action": _rule("check_action", {GIVEN: na}, _checked_action),
             "env.use_action": Selection(INVALID, {GIVEN: ""}, {GIVEN: na}),
             "env.act": self._act(),
-            **{f"env.aim{i}": self._aim(i) for i in self._actions},
+            **{f"env.aim{i}": self._aim(i) for i in self.actions},
             **self._events,
             "env.last": _rule("last", {"V": nv}, lambda x: {LAST_V: x["V"]}),
             "env.check": _rule("check", {"Q": nq, "V": nv, INVALID: 1}, _checked_state),
@@ -203,7 +203,7 @@ class EnvironmentProgram:
         return _rule("act", sizes, rule)
 
     @property
-    def _actions(self) -> list[int]:
+    def actions(self) -> list[int]:
         """How many control steps ago the actions were given that act now."""
         late, early = divmod(self.given.events.delay, self.given.decimation)
         return [late + 1, late] if early else [late]
@@ -258,6 +258,7 @@ class EnvironmentProgram:
         given = self.given
         values = {"Q": BEFORE["Q"], "q": BEFORE["Q"], "V": BEFORE["V"], "v": BEFORE["V"]}
         values |= {LAST_V: BEFORE["V"], **self._silent}
+        values.pop(FLIGHT, None)  # which `env.air` writes after this block
         return Selection(FAILED, values, self._sizes | dict.fromkeys(("v", "V"), given.robot.nv))
 
     def _quiet(self) -> StraightCode:
@@ -392,7 +393,7 @@ class EnvironmentProgram:
         step, count = self.rollout_program.order, self.given.decimation
         head = ("env.check_action", "env.use_action", "env.act")
         steps: list[tuple[str, ...]] = [step] * count
-        for ago, at in zip(self._actions[::-1], (self.given.events.delay % count, 0), strict=False):
+        for ago, at in zip(self.actions[::-1], (self.given.events.delay % count, 0), strict=False):
             steps[at] = (f"env.aim{ago}", *step)
         steps[-1] = ("env.last", *steps[-1])
         events = ("env.clock", "env.event_draw", "env.event", "env.steer", "env.push")

@@ -8,8 +8,8 @@ step), then the samples (one row per sample; row 0 is the start if `samples_star
 step are one tape (`tape_fusion.py`); what the next step reads of this step is carried by the loop.
 Blocks that not every step needs (`Repeat`) are separate tapes, which a thread runs as often as it
 needs to, and those of them that have a condition only where it is not 0; the parts of a step then
-exchange numbers in local memory, in cells. So do lookups (`ir/lane_blocks.py`), which read a table
-where it is.
+exchange numbers in local memory, in cells. So do random numbers, selections and lookups
+(`lane_blocks.py`), which are functions on the cells; a lookup reads a table where it is.
 """
 
 from __future__ import annotations
@@ -27,10 +27,18 @@ from psiphi.backends.cuda.cuda_kernel import (
 )
 from psiphi.backends.cuda.shared_memory import MAX_WARPS, Block, state_indices
 from psiphi.backends.llvm.angle_reduction import sincos_any_angle
-from psiphi.backends.llvm.lane_functions import lookup_function
+from psiphi.backends.llvm.lane_functions import lane_function, lookup_function
 from psiphi.backends.llvm.llvm_emitter import Width
 from psiphi.backends.llvm.register_spills import SPILL_BASE, SpillEmitter
-from psiphi.compiler.ir.lane_blocks import GRID_POINTS, TABLE, GridLookup
+from psiphi.compiler.ir.block_frame import LaneBlock
+from psiphi.compiler.ir.lane_blocks import (
+    GRID_POINTS,
+    TABLE,
+    GridLookup,
+    LaneCode,
+    RandomNumbers,
+    Selection,
+)
 from psiphi.compiler.ir.loop_nodes import Repeat, Rollout
 from psiphi.compiler.ir.segments import Segment, Store
 from psiphi.compiler.ir.tape_fusion import TapeFusion
@@ -48,8 +56,38 @@ class _Section:
     condition: str = ""
 
     @property
-    def sections(self) -> list[_Section]:
+    def sections(self) -> list[_Section | _LaneSection]:
         return [self]
+
+    @property
+    def reads(self) -> set[str]:
+        return {str(place) for op, place, _ in self.tape.tape.nodes if op is Op.LEAF}
+
+    @property
+    def writes(self) -> set[str]:
+        return set(self.tape.values)
+
+
+@dataclass(frozen=True)
+class _LaneSection:
+    """Random numbers or a selection: a function on the cells. `places` are those of arguments."""
+
+    name: str
+    code: LaneCode
+    places: dict[str, str]
+    condition: str = ""
+
+    @property
+    def sections(self) -> list[_Section | _LaneSection]:
+        return [self]
+
+    @property
+    def reads(self) -> set[str]:
+        return {self.places[arg.name] for arg in self.code.program.inputs}
+
+    @property
+    def writes(self) -> set[str]:
+        return {self.places[arg.name] for arg in self.code.program.outputs}
 
 
 @dataclass(frozen=True)
@@ -62,7 +100,7 @@ class _RepeatSections:
     after: list[_Section]
 
     @property
-    def sections(self) -> list[_Section]:
+    def sections(self) -> list[_Section | _LaneSection]:
         return [*self.before, *self.body, *self.after]
 
 
@@ -104,7 +142,6 @@ def rollout_kernel_module(rollout: Rollout, fp: str, wrapper: KernelWrapper) -> 
     """The IR of one kernel; its first line describes the block."""
     stored = Width(fp, 1)
     w = Width("double", 1) if rollout.in_float64 else stored
-    names = [*rollout.packed_once, *rollout.packed_per_step, *rollout.sampled]
     input_count = len(rollout.packed_once) + len(rollout.packed_per_step)
     pointers = [f"in{i}" for i in range(input_count)] + [
         f"out{i}" for i in range(len(rollout.sampled))
@@ -114,23 +151,31 @@ def rollout_kernel_module(rollout: Rollout, fp: str, wrapper: KernelWrapper) -> 
         "steps",
         "every",
     ]
-    loop = _StepLoop(rollout, w, stored, dict(zip(names, pointers, strict=True)))
+    loop = _StepLoop(rollout, w, stored, pointers)
     block, trig = Block(MAX_WARPS, 0), [sincos_any_angle(w)] if loop.has_trig else []
     text = wrapper.kernel(pointers, numbers, loop.body(), block)
-    lines = [f"; {block.header}", arithmetic_declarations(w), *trig, *loop.lookup_functions(), text]
-    return with_constant_memory("\n".join(lines), w)
+    functions = [*loop.functions(), *loop.lookup_functions()]
+    parts = [f"; {block.header}", arithmetic_declarations(w), *trig, *functions, text]
+    return with_constant_memory("\n".join(parts), w)
 
 
 class _StepLoop:
-    """The text of one kernel; `array_names` is {place: name of its array}."""
+    """The text of one kernel; `arrays` are the names of its arrays in the order of the rollout."""
 
-    def __init__(self, rollout: Rollout, w: Width, stored: Width, array_names: dict[str, str]):
-        self.rollout, self.w, self.stored, self.array_names = rollout, w, stored, array_names
+    def __init__(self, rollout: Rollout, w: Width, stored: Width, arrays: list[str]):
+        self.rollout, self.w, self.stored = rollout, w, stored
+        inputs = *rollout.packed_once, *rollout.packed_per_step
+        self.array_names = dict(zip(inputs, arrays, strict=False))  # of inputs, by place
+        self.sample_names = arrays[len(inputs) :]
         self.first = self._fuse(name for name in rollout.prologue if not self._is_lookup(name))
         self.parts = self._parts()
-        tapes = [section.tape for part in self.parts for section in part.sections]
+        sections = [section for part in self.parts for section in part.sections]
+        self.lanes = [section for section in sections if isinstance(section, _LaneSection)]
+        tapes = [section.tape for section in sections if isinstance(section, _Section)]
         self.tapes = [self.first, *tapes]
-        changed = {place for fusion in tapes for place in fusion.values}
+        changed = {place for section in sections for place in section.writes}
+        changed |= {place for section in self.lanes for place in section.reads}
+        changed |= {section.condition for section in sections if section.condition}
         self.looked_up = {
             self._lookup(part.name)[2] for part in self.parts if isinstance(part, _LookupPart)
         }
@@ -139,7 +184,7 @@ class _StepLoop:
         )
         self.cells = (
             {cell: i for i, cell in enumerate(self._cells(sorted(changed | self.looked_up)))}
-            if len(tapes) > 1
+            if len(sections) > 1 or self.lanes or self.looked_up
             else {}
         )
         self.volatile = len(self.cells) > CAPACITY[w.fp]
@@ -167,13 +212,36 @@ class _StepLoop:
         points, cells, table = (at.get(x, x) for x in (GRID_POINTS, "cells", TABLE))
         return code, points, cells, table
 
-    def _parts(self) -> list[_Section | _RepeatSections | _LookupPart]:
-        """The parts of a step: tapes, with repeats and lookups between them."""
+    def _lane_section(self, name: str) -> _LaneSection | None:
+        """The section of random numbers or of a selection; None for other blocks."""
+        code, at = self.rollout.frame.named[name]
+        if not isinstance(code, RandomNumbers | Selection):
+            return None
+        arguments = (*code.program.inputs, *code.program.outputs)
+        places = {arg.name: at.get(arg.name, arg.name) for arg in arguments}
+        return _LaneSection(name, code, places, self.rollout.conditions.get(name, ""))
+
+    def functions(self) -> list[str]:
+        """The texts of random numbers and selections, on the cells of a thread."""
+        texts = {}
+        for section in self.lanes:
+            places = {name: self.cells[place, 0] for name, place in section.places.items()}
+            texts[section.name] = lane_function(
+                LaneBlock(section.name, section.code, places), self.w
+            )
+        return list(texts.values())
+
+    def _parts(self) -> list[_Section | _LaneSection | _RepeatSections | _LookupPart]:
+        """The parts of a step: tapes, with repeats, random numbers, selections and lookups between
+        them."""
         repeats, parts, blocks = {repeat.name: repeat for repeat in self.rollout.repeats}, [], []
         for name in self.rollout.order:
             repeat = repeats.get(name)
-            if repeat is None and self._is_lookup(name):
-                parts += [_Section(self._fuse(blocks)), _LookupPart(name)]
+            lane = None if repeat else self._lane_section(name)
+            if repeat is None and lane is None and self._is_lookup(name):
+                lane = _LookupPart(name)
+            if lane is not None:
+                parts += [*([_Section(self._fuse(blocks))] if blocks else []), lane]
                 blocks = []
                 continue
             blocks.append(repeat.test if repeat else name)
@@ -191,8 +259,8 @@ class _StepLoop:
         for part in self.parts:
             written_here = set(written)
             for section in part.sections:
-                read |= _places_read(section.tape) - written_here
-                written_here |= set() if section.condition else section.tape.values.keys()
+                read |= (section.reads | {section.condition} - {""}) - written_here
+                written_here |= set() if section.condition else section.writes
             written = written if isinstance(part, _RepeatSections) else written_here
         return read | (set(self.rollout.sampled) - written)
 
@@ -204,8 +272,9 @@ class _StepLoop:
         return any(op in (Op.SIN, Op.COS) for fusion in self.tapes for op, *_ in fusion.tape.nodes)
 
     def body(self) -> list[str]:
-        groups = self.rollout.packed_once, self.rollout.packed_per_step, self.rollout.sampled
-        once, each, sampled = ([self.array_names[place] for place in group] for group in groups)
+        groups = self.rollout.packed_once, self.rollout.packed_per_step
+        once, each = ([self.array_names[place] for place in group] for group in groups)
+        sampled = self.sample_names
         carried_and_sampled, samples_start = (
             [*self.carried, *self._cells(self.rollout.sampled)],
             self.rollout.samples_start,
@@ -357,7 +426,7 @@ class _StepLoop:
         )
 
         def emit(fusion: TapeFusion) -> list[str]:
-            read = _places_read(fusion)
+            read = _Section(fusion).reads
             late = self._cells(place for place in fusion.values if place in read)
             early = self._cells(place for place in fusion.values if place not in read)
             text, ends = self._emit(fusion, late, registers, early)
@@ -366,10 +435,10 @@ class _StepLoop:
         for part in self.parts:
             if isinstance(part, _LookupPart):
                 lines += self._emit_lookup(part.name, "step")
-            elif isinstance(part, _Section):
-                lines += emit(part.tape)
-            else:
+            elif isinstance(part, _RepeatSections):
                 lines += self._emit_repeat(part, emit)
+            else:
+                lines += self._emit_section(part, f"part{len(lines)}", emit)
         text, ends = self._emit(TapeFusion(self.rollout.frame), carried_and_sampled, registers)
         return [*lines, *text], ends
 
@@ -452,16 +521,21 @@ class _StepLoop:
         ]
 
     def _emit_section(
-        self, section: _Section, name: str, emit: Callable[[TapeFusion], list[str]]
+        self, section: _Section | _LaneSection, name: str, emit: Callable[[TapeFusion], list[str]]
     ) -> list[str]:
-        """A section of a repeat; a thread for which its condition is 0 branches around it."""
+        """A section; a thread for which its condition is 0 branches around it."""
+        text = (
+            emit(section.tape)
+            if isinstance(section, _Section)
+            else [f"call void @{section.name}.{self.w.suffix}(ptr %{CELLS})"]
+        )
         if not section.condition:
-            return emit(section.tape)
+            return text
         return [
             *self._test_cell(f"{name}.need", (section.condition, 0), "une", 0.0),
             f"br i1 %{name}.need, label %{name}.do, label %{name}.skip",
             f"{name}.do:",
-            *emit(section.tape),
+            *text,
             f"br label %{name}.skip",
             f"{name}.skip:",
         ]
@@ -494,8 +568,7 @@ class _StepLoop:
 
     def _store_values(self, name: str, values: Iterator[str]) -> list[str]:
         """Store the next values to the row %<name> of a sampled array."""
-        array = name.removesuffix(".own")
-        place = next(place for place, name in self.array_names.items() if name == array)
+        place = self.rollout.sampled[self.sample_names.index(name.removesuffix(".own"))]
         lines, fp = [], self.stored.fp
         for j in range(self.rollout.frame.sizes[place]):
             cell, value = f"%{name}.cell{j}", next(values)
@@ -505,10 +578,6 @@ class _StepLoop:
                 value = f"{cell}.short"
             lines.append(f"store {fp} {value}, ptr {cell}, align {self.stored.bytes}")
         return lines
-
-
-def _places_read(fusion: TapeFusion) -> set[str]:
-    return {str(place) for op, place, _ in fusion.tape.nodes if op is Op.LEAF}
 
 
 def _offset_pointer(name: str, base: str, index: str, stride: str) -> list[str]:

@@ -287,8 +287,7 @@ EXAMPLES = {  # for names whose example cannot be built from the argument names
         "pp.PrescribedMotion(robot, {robot.joint_names[0]: 0.5})(0.0, q, v)"
     ),
     "Lyapunov.torque": "pp.Lyapunov(robot, q, kp=200, kd=40)(0.0, q, v)",
-    "pp.Decoupled": "even = pp.Decoupled(robot, q, k=10.0)",
-    "Decoupled.torque": "even(0.0, q, v)",
+    "Decoupled.torque": "pp.Decoupled(robot, q, k=10.0)(0.0, q, v)",
     "pp.OperationalSpace": 'reach = pp.OperationalSpace(robot, "tool", np.array([0.6, 0.2, 0.3]))',
     "OperationalSpace.torque": "reach(0.0, q, v)",
     "ObjectControl.torque": (

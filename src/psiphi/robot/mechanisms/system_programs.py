@@ -14,6 +14,7 @@ from psiphi._util.validate import on_gpu
 from psiphi.functions import argument_checks
 from psiphi.functions.arrays.array_dispatch import full_like
 from psiphi.functions.compiled_function import Function
+from psiphi.functions.differentiable_function import DifferentiableFunction
 from psiphi.model.loops.constraints import Constraint, MimicConstraint
 from psiphi.robot.mechanisms.dynamics import (
     closed_inverse_dynamics,
@@ -154,16 +155,40 @@ class SystemPrograms(Forest):
     @property
     def inverse_dynamics_function(self) -> Function:
         """(Internal use only) q, v, u -> tau of the feasible acceleration nearest to u."""
+        return self._inverse_dynamics_function("inverse dynamics", is_shared=False)
 
+    @property
+    def shared_inverse_dynamics_function(self) -> Function:
+        """(Internal use only) q, v, u, share -> tau as `inverse_dynamics_function`, the load shared
+        among the contacts."""
+        return self._inverse_dynamics_function("shared inverse dynamics", is_shared=True)
+
+    def _inverse_dynamics_function(self, key: str, is_shared: bool) -> Function:
         def make(method: str) -> StageProgramCode:
             return closed_inverse_dynamics.inverse_dynamics(
-                self.algebra, self.idle.tolist(), self._has_floating_motion, method
+                self.algebra, self.idle.tolist(), self._has_floating_motion, method, is_shared
             )
 
         return self.compiled_function(
-            "inverse dynamics",
-            lambda: method_choice.choose_method(self.algebra, make, ("free",)).program,
+            key, lambda: method_choice.choose_method(self.algebra, make, ("free",)).program
         )
+
+    @property
+    def constraint_rates_function(self) -> Function:
+        """(Internal use only) q, dq -> Jc, dJc: its derivative along dq, for any dq."""
+        jacobian = self.compiled_function(
+            "differentiable jacobian",
+            lambda: system_stages.jacobian(self.algebra),
+            DifferentiableFunction,
+        )
+        return jacobian.jvp("q")
+
+    def constraint_rates(self, q: Numbers, v: Numbers) -> tuple[np.ndarray, np.ndarray]:
+        """(Internal use only) Jc and dJc/dt (..., m, nv), for any velocities."""
+        q, v = self.state_arrays(q=q, v=v)
+        parameters = self.robot.parameter_arguments
+        Jc, rate = self.run_function(self.constraint_rates_function, (q, *parameters, v))
+        return Jc, rate
 
     @property
     def _has_floating_motion(self) -> bool:

@@ -39,6 +39,16 @@ ONE_EVALUATION = ("euler", "moreau")  # methods that evaluate the dynamics once 
 SHARED = ("q", "v", "tau", "ill_conditioning", PARAMETERS)
 
 
+# the functions of closed chains that laws use; other quantities are those of the free mechanisms
+CHAIN_FUNCTIONS = {
+    "gravity": "static_torque_function",
+    "inverse_dynamics": "inverse_dynamics_function",
+    "shared_inverse_dynamics": "shared_inverse_dynamics_function",
+    "constraint_rates": "constraint_rates_function",
+    "object_torque": "object_torque_function",
+}
+
+
 def law_place(name: str, j: int = 0) -> str:
     """The place of a value of the law at half step j. The prefix keeps it apart from the places
     of the rest of the step."""
@@ -259,16 +269,12 @@ class RolloutProgram:
             # rules of users may couple the joints
             couples = step.sizes or step.is_foreign
             code = make(self.manifold) if couples else self._per_joint(make)
-        elif isinstance(self.system, System):
-            function = {
-                "gravity": "static_torque_function",
-                "inverse_dynamics": "inverse_dynamics_function",
-                "object_torque": "object_torque_function",
-            }[step.operation]
-            code = getattr(self.system, function).source.code
+        elif isinstance(self.system, System) and step.operation in CHAIN_FUNCTIONS:
+            code = getattr(self.system, CHAIN_FUNCTIONS[step.operation]).source.code
             names = {"u" if name == "a" else name: place for name, place in names.items()}
         else:
-            code = step_blocks.quantity_block(self.robot, step.operation, frame_names(step.frame))
+            name = step.operation.removeprefix("free_")
+            code = step_blocks.quantity_block(self.robot, name, frame_names(step.frame))
         arguments = (*code.program.inputs, *code.program.outputs)
         return code, {arg.name: names.get(arg.name, arg.name) for arg in arguments}
 

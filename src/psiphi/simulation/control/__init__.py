@@ -9,6 +9,7 @@ In: a robot or closed chain, gains and references. Out: torques at a time and a 
     task_space_controller.py  operational-space control of frames
     task_forces.py            the forces of several tasks in order of priority
     object_controller.py      motion, impedance and contact forces of an object that arms hold
+    closed_chains/            independent joints, tasks and load shares of closed chains
     standing_gains.py         the gains with which a legged robot stands
     prescribed_motion.py      joints that follow given motions, and the forces that this takes
     law_arrays.py             the arrays of a law that is traced: comparisons without branches

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from psiphi._util.array_types import AnyArray
-from psiphi._util.errors import StateError
+from psiphi._util.errors import SingularError, StateError
 from psiphi._util.late_methods import with_late_methods
 from psiphi._util.text import shown
 from psiphi._util.validate import batch_axes, is_foreign, is_lazy, read_array, robot_of
@@ -50,8 +50,13 @@ class LawQuery(NamedTuple):
     """A quantity that laws may use: its arguments, its result (flat), and its value on arrays."""
 
     arguments: tuple[str, ...]
-    result: str
+    result: str | tuple[str, ...]
     evaluate: Callable[..., Any]  # (system, frame, *arguments)
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The names of the results."""
+        return (self.result,) if isinstance(self.result, str) else self.result
 
 
 def frame_names(frame: Frames) -> tuple[str, ...]:
@@ -109,10 +114,30 @@ def _catalogue_quantity(robot: Robot, name: str, *arguments: np.ndarray) -> np.n
 QUANTITIES = {
     "gravity": LawQuery(("q",), "tau", gravity_torque),
     "inverse_dynamics": LawQuery(("q", "v", "a"), "tau", inverse_dynamics),
+    "free_gravity": LawQuery(("q",), "tau", lambda s, frame, q: robot_of(s).gravity(q)),
+    "free_forward_dynamics": LawQuery(
+        ("q", "v", "tau"),
+        "a",
+        lambda s, frame, q, v, tau: robot_of(s).forward_dynamics(q, v, tau),
+    ),
+    "shared_inverse_dynamics": LawQuery(
+        ("q", "v", "a", "share"),
+        "tau",
+        lambda s, frame, q, v, a, share: load_distribution.nearest_inverse_dynamics(
+            s, q, v, a, share
+        ),
+    ),
+    "constraint_rates": LawQuery(
+        ("q", "dq"), ("Jc", "dJc"), lambda s, frame, q, dq: s.constraint_rates(q, dq)
+    ),
     "bias": LawQuery(("q", "v"), "tau", lambda s, frame, q, v: s.bias(q, v)),
-    "mass_product": LawQuery(("q", "a"), "tau", lambda s, frame, q, a: s.mass_product(q, a)),
+    "mass_matrix": LawQuery(("q",), "M", lambda s, frame, q: robot_of(s).mass_matrix(q)),
+    "coriolis": LawQuery(("q", "v"), "C", lambda s, frame, q, v: robot_of(s).coriolis(q, v)),
+    "mass_product": LawQuery(
+        ("q", "a"), "tau", lambda s, frame, q, a: robot_of(s).mass_product(q, a)
+    ),
     "coriolis_product": LawQuery(
-        ("q", "v", "x"), "y", lambda s, frame, q, v, x: s.coriolis_product(q, v, x)
+        ("q", "v", "x"), "y", lambda s, frame, q, v, x: robot_of(s).coriolis_product(q, v, x)
     ),
     "mass_half_product": LawQuery(
         ("q", "x"),
@@ -132,11 +157,14 @@ QUANTITIES = {
     ),
     "frame_pose": LawQuery(("q",), "T", lambda s, frame, q: s.frame_pose(q, frame)),
     "frame_velocity": LawQuery(
-        ("q", "v"), "V", lambda s, frame, q, v: s.frame_velocity(q, v, frame)
+        ("q", "v"), "V", lambda s, frame, q, v: robot_of(s).frame_velocity(q, v, frame)
     ),
     "frame_acceleration": LawQuery(
-        ("q", "v", "a"), "A", lambda s, frame, q, v, a: s.frame_acceleration(q, v, a, frame)
+        ("q", "v", "a"),
+        "A",
+        lambda s, frame, q, v, a: robot_of(s).frame_acceleration(q, v, a, frame),
     ),
+    "jacobian": LawQuery(("q",), "J", lambda s, frame, q: robot_of(s).jacobian(q, frame)),
     "frame_imu": LawQuery(
         ("q", "v", "a"), "y", lambda s, frame, q, v, a: s.frame_imu(q, v, a, frame)
     ),
@@ -186,14 +214,20 @@ class Step:
         if not isinstance(self.operation, str):
             places = {name: values[name] for name in rule_places(self.operation)}
             return self.operation(manifold_of(system), **places)
-        arguments, result, evaluate = QUANTITIES[self.operation]
+        query = QUANTITIES[self.operation]
+        arguments, _, evaluate = query
         names = [self.places.get(name, name) for name in arguments]
         if self.operation == "inverse_dynamics" and self.frame:
             names.append("f_ext")
-        value = np.asarray(evaluate(system, self.frame, *(values[name] for name in names)))
+        found = evaluate(system, self.frame, *(values[name] for name in names))
         lead = max((values[name].ndim - 1 for name in names), default=0)
-        flat = value.reshape(*value.shape[:lead], math.prod(value.shape[lead:]))
-        return {self.places.get(result, result): flat}
+        values_of = (found,) if isinstance(query.result, str) else found
+        out = {}
+        for name, value in zip(query.results, values_of, strict=True):
+            array = np.asarray(value)
+            flat = array.reshape(*array.shape[:lead], math.prod(array.shape[lead:]))
+            out[self.places.get(name, name)] = flat
+        return out
 
 
 @dataclass(frozen=True)
@@ -288,6 +322,7 @@ class Controller:
         with np.errstate(all="ignore"):
             for step in self.law.steps:
                 values |= step(self.robot, values)
+        _check_solved(values)
         # in a law that is being traced, tau is an array of the same class as the state
         is_traced = isinstance(q, np.ndarray) and q.dtype == object
         return values["tau"].view(type(q)) if is_traced else values["tau"]
@@ -315,6 +350,19 @@ class Controller:
                 f"give {size} numbers, with batch axes in front",
             )
         return array if array.dtype.kind == "f" else array.astype(float)
+
+
+def _check_solved(values: Values) -> None:
+    """Raise an error if a solve of the law is ill-conditioned at a single state."""
+    ill_conditioning = values.get("ill_conditioning")
+    if ill_conditioning is None or ill_conditioning.shape != (1,):
+        return
+    if ill_conditioning.dtype.kind == "f" and not np.isfinite(values["tau"]).all():
+        raise SingularError(
+            "the law has no torques at this state: the closed chain is singular there, or cannot "
+            "move as desired",
+            "choose another posture, other independent joints, or another target",
+        )
 
 
 def is_law_controller(tau: object) -> bool:

@@ -21,6 +21,7 @@ from psiphi.model.state_checks import check_unit_quaternions
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.parts.hybrid_dynamics import RIGID_INERTIA
 from psiphi.robot.robot import Robot
+from psiphi.simulation.control.closed_chains.torque_shares import inverse_dynamics_step, read_share
 from psiphi.simulation.control.control_law import Controller, JointNames, Law, Step, Values
 from psiphi.simulation.plant import SimulatedSystem
 
@@ -207,7 +208,8 @@ class ComputedTorque(Controller):
     The error obeys e'' + kd e' + kp e = 0. If some coordinates have no motor (a floating base),
     tau = M a + C v + g with tau = 0 at these coordinates and a = u at the others, whose error obeys
     that equation. A closed chain uses the acceleration nearest to u, by the mass matrix, that
-    satisfies the constraints: the one that the torques M u + C v + g would cause.
+    satisfies the constraints: the one that the torques M u + C v + g would cause. Its contact
+    forces minimize sum |f_i|^2 / share_i (`share`: one positive number per contact).
 
     >>> import numpy as np, psiphi as pp
     >>> robot = pp.robots.puma560()
@@ -225,12 +227,13 @@ class ComputedTorque(Controller):
         kp: Numbers = 100.0,
         kd: Numbers = 20.0,
         *,
+        share: Numbers | None = None,
         actuated: JointNames = None,
         passive: JointNames = None,
     ):
         super().__init__(robot, actuated, passive)
-        mask = mask_steps(self)
-        steps = [Step(desired_acceleration), Step("inverse_dynamics", {"a": "u"}), *mask]
+        mask, shares = mask_steps(self), read_share(self.robot, share)
+        steps = [Step(desired_acceleration), inverse_dynamics_step(bool(shares)), *mask]
         if mask:
             places = {"tau": "rigid_torque", "added": "rigid_inertia", "a": "u"}
             steps[1:1] = [Step(prescribe_acceleration), Step("added_inertia_dynamics", places)]
@@ -239,4 +242,6 @@ class ComputedTorque(Controller):
         self.numbers = {
             "kp": read_gains(self.robot, "kp", kp),
             "kd": read_gains(self.robot, "kd", kd),
-        } | mask_numbers(self)
+            **mask_numbers(self),
+            **shares,
+        }

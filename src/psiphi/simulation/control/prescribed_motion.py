@@ -216,8 +216,8 @@ def _renamed_step(step: Step) -> Step:
         return replace(
             step, operation=RenamedRule(step.operation), sizes=sizes, condition=condition
         )
-    arguments, result, _ = QUANTITIES[step.operation]
-    every = (*arguments, result, *step.places, *(("f_ext",) if step.frame else ()))
+    query = QUANTITIES[step.operation]
+    every = (*query.arguments, *query.results, *step.places, *(("f_ext",) if step.frame else ()))
     places = {name: _renamed(step.places.get(name, name)) for name in dict.fromkeys(every)}
     return replace(step, places=places, condition=condition)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import numpy as np
 
@@ -17,10 +17,18 @@ from psiphi._util.validate import (
     nonnegative_number,
     one_of,
     real_array,
+    robot_of,
 )
 from psiphi.model.manifold import Manifold
 from psiphi.model.spatial.pseudo_inverse import INVERSE_POLICIES
+from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
+from psiphi.simulation.control.closed_chains.feasible_motion import TaskMotion
+from psiphi.simulation.control.closed_chains.independent_joints import (
+    ChainCoordinates,
+    check_driven,
+)
+from psiphi.simulation.control.closed_chains.torque_shares import inverse_dynamics_step, read_share
 from psiphi.simulation.control.control_law import Controller, JointNames, Law, Step, Values
 from psiphi.simulation.control.joint_controllers import (
     Source,
@@ -49,11 +57,17 @@ class OperationalSpace(Controller):
     the posture; "pseudo", "damped" and "exact" are those of `operational_space_inertia`.
     `target` is a point (3,), a pose (4, 4), or a function of time that returns either, alone or
     with the velocity of the frame ([v], or [w; v]).
+
+    A closed chain moves one frame in this way: its acceleration is the one nearest, by the mass
+    matrix, to the posture's u = posture_kp (q_0 - q) - posture_kd v that satisfies the constraints
+    and x'' = x''_ref. Lambda then is the inertia at the frame with all loops closed, and its
+    inverse exact: there are no torques where the frame cannot move as desired. The contact forces
+    minimize sum |f_i|^2 / share_i.
     """
 
     def __init__(
         self,
-        robot: Robot,
+        robot: Robot | System,
         frame: str | Sequence[str],
         target: Source | Sequence[Source],
         kp: float = 100.0,
@@ -67,13 +81,17 @@ class OperationalSpace(Controller):
         fade: float = 0.03,
         speed: float = 1.0,
         *,
+        share: Numbers | None = None,
         actuated: JointNames = None,
         passive: JointNames = None,
     ):
-        check_robot("OperationalSpace", robot, Robot)
+        is_closed = isinstance(robot, System)
+        if not is_closed:
+            check_robot("OperationalSpace", robot, Robot)
         super().__init__(robot, actuated, passive)
-        self.check_motors('load the robot with base="fixed"')
-        names, references = _read_tasks(robot, frame, target)
+        if not is_closed:
+            self.check_motors('load the robot with base="fixed"')
+        names, references = _read_tasks(robot_of(robot), frame, target)
         kp = nonnegative_number("kp", kp)
         kd = nonnegative_number("kd", kd)
         speed = nonnegative_number("speed", speed)
@@ -89,7 +107,24 @@ class OperationalSpace(Controller):
             "posture_kp": read_gains(robot, "posture_kp", posture_kp),
             "posture_kd": read_gains(robot, "posture_kd", posture_kd),
             "gains": np.array([kp, kd, limit, number]),
+            **read_share(robot, share),
         }
+        if isinstance(robot, System):
+            if len(names) > 1 or policy != "faded":
+                raise StateError(
+                    f"OperationalSpace of {robot.name}: a closed chain has one task, without a "
+                    "policy",
+                    "give one frame and one target, and leave policy= out",
+                )
+            q = self.numbers["posture"]
+            check_driven("OperationalSpace", robot, q)
+            at = ChainCoordinates((), tuple(robot.idle.tolist()), robot.nv, robot.nc)
+            motion = TaskMotion(at, references[0].size)
+            steps = _chain_steps(names[0], motion, share is not None)
+            places = ("x_ref_0", "r_ref_0")
+            self.law = Law(steps, places, (names[0], astuple(motion), share is not None))
+            self.reference = TaskReferences(references)
+            return
         frames = tuple(dict.fromkeys(names))
         tasks = tuple(
             (frames.index(name), reference.size)
@@ -125,6 +160,21 @@ def _law_steps(frames: tuple[str, ...], forces: TaskForces) -> tuple[Step, ...]:
         Step("operational_compliance", frame=frames),
         *force_steps,
         Step("inverse_dynamics", {"a": "u"}, frames),
+    )
+
+
+def _chain_steps(frame: str, motion: TaskMotion, is_shared: bool) -> tuple[Step, ...]:
+    """The acceleration of the posture, the motion of the frame, that of the chain, the torques."""
+    return (
+        Step(posture_acceleration),
+        Step("frame_pose", {"T": "T_0"}, frame),
+        Step("frame_velocity", {"V": "twist_0"}, frame),
+        Step("frame_acceleration", {"a": "u", "A": "drift_0"}, frame),
+        Step("jacobian", frame=frame),
+        Step("constraint_rates", {"dq": "v"}),
+        Step("mass_matrix"),
+        Step(motion, sizes=motion.sizes),
+        inverse_dynamics_step(is_shared),
     )
 
 

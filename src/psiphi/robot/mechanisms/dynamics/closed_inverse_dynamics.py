@@ -25,6 +25,7 @@ from typing import Any
 from psiphi.algebra.expressions.expression import Expression, vector
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.sweeps.sweep_program import Argument
+from psiphi.model.loops.constraints import Closure
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.screws import add, dot
 from psiphi.robot.mechanisms.dynamics.system_stages import motion_rows
@@ -65,9 +66,16 @@ def static_torques(algebra: Algebra, unactuated: list[int]) -> StageProgramCode:
 
 
 def inverse_dynamics(
-    algebra: Algebra, unactuated: list[int], floating: bool = False, method: str = "free"
+    algebra: Algebra,
+    unactuated: list[int],
+    floating: bool = False,
+    method: str = "free",
+    is_shared: bool = False,
 ) -> StageProgramCode:
     """q, v, u -> tau, ill_conditioning: the torques of the feasible acceleration nearest to u.
+
+    `is_shared`: a further input `share` (l,) has a weight for each contact, S = diag(share), and
+    lambda = S Jp (Jp* S Jp)^+ Tp.
 
     `floating`: some coordinates without motors move freely (see above). By Omega, or by eliminating
     the hub, whose inertia may then be singular.
@@ -79,10 +87,13 @@ def inverse_dynamics(
         **nearest_acceleration(algebra, method, "u"),
         "inverse": torques_of(algebra),
         **({"mass": algebra.inertia, "float": _floating_motion(unactuated)} if floating else {}),
-        "share": _torque_stage(unactuated),
+        "share": _torque_stage(unactuated, contact_rows(algebra.closure) if is_shared else None),
     }
+    if is_shared:
+        inputs = (*inputs, Argument("share", (len(algebra.closure.constraints),)))
     named = HUB_PLACES | NEAREST_PLACES | {("inverse", "u"): "a", ("mass", "inertia"): "mass"}
     name = f"{_name('inverse dynamics', unactuated)} {method}" + " floating" * floating
+    name += " shared" * is_shared
     return StageProgramCode(
         name, "M a + C v + g - Jc* lambda", inputs, _outputs(algebra), algebra, stages, named
     )
@@ -166,12 +177,34 @@ def _floating_motion(unactuated: list[int]) -> StageRule:
     return floating
 
 
-def _torque_stage(unactuated: list[int]) -> StageRule:
-    """tau of Jc and T, with multipliers of least norm."""
+def contact_rows(closure: Closure) -> tuple[int, ...]:
+    """The number of rows of each contact."""
+    own = zip(closure.constraints, closure.slices, strict=False)
+    return tuple(rows.stop - rows.start for _, rows in own)
+
+
+def row_weights(share: Sequence, counts: Sequence[int], rows: int) -> list:
+    """One weight per row, from one per contact with `counts` rows; rows of mimic joints have the
+    weight 1."""
+    out = [weight for weight, n in zip(share, counts, strict=True) for _ in range(n)]
+    return out + [1.0] * (rows - len(out))
+
+
+def _torque_stage(unactuated: list[int], counts: tuple[int, ...] | None = None) -> StageRule:
+    """tau of Jc and T, with multipliers of least norm; weighted, if the rows of the contacts are
+    given."""
 
     def share(places: StagePlaces) -> StagePlaces:
         Jc, T = places["Jc"], places["T"]
-        lam, ill_conditioning = contact_multipliers(Jc, T, unactuated)
+        weights = [1.0] * len(Jc)
+        if counts is not None:
+            weights = row_weights(places["share"], counts, len(Jc))
+        lam, ill_conditioning = contact_multipliers(
+            Jc,
+            T,
+            unactuated,
+            share=lambda column: [w * x for w, x in zip(weights, column, strict=True)],
+        )
         return {
             "tau": motor_torques(Jc, T, lam, unactuated),
             "ill_conditioning": [places.get("ill_conditioning", [0.0])[0] + ill_conditioning],

@@ -175,17 +175,23 @@ def static_torques(system: System, q: Numbers) -> np.ndarray:
     )
 
 
-def nearest_inverse_dynamics(system: System, q: Numbers, v: Numbers, u: Numbers) -> np.ndarray:
+def nearest_inverse_dynamics(
+    system: System, q: Numbers, v: Numbers, u: Numbers, share: np.ndarray | None = None
+) -> np.ndarray:
     """tau of the feasible acceleration nearest to u by the mass matrix
-    (`closed_inverse_dynamics.py`); compiled."""
+    (`closed_inverse_dynamics.py`); compiled. `share` has one weight per contact."""
 
-    def fallback(system: System, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
+    def fallback(
+        system: System, q: np.ndarray, v: np.ndarray, u: np.ndarray, *_: np.ndarray
+    ) -> np.ndarray:
         a = system.forward_dynamics(q, v, system.robot.inverse_dynamics(q, v, u))
-        return system.inverse_dynamics(q, v, drivable_acceleration(system, q, v, a))
+        return system.inverse_dynamics(q, v, drivable_acceleration(system, q, v, a), share=share)
 
-    return _call_with_fallback(
-        system, system.inverse_dynamics_function, system.state_arrays(q=q, v=v, a=u), fallback
-    )
+    values = system.state_arrays(q=q, v=v, a=u)
+    if share is None:
+        return _call_with_fallback(system, system.inverse_dynamics_function, values, fallback)
+    function = system.shared_inverse_dynamics_function
+    return _call_with_fallback(system, function, (*values, share), fallback)
 
 
 def _call_with_fallback(

@@ -312,6 +312,12 @@ EXAMPLES = {  # for names whose example cannot be built from the argument names
     "Expression.poly": "s.mass.poly()",
     "pp.dot_test": "bool(pp.dot_test(s.phi))",
     "pp.estimation.RobotFilterModel": "isinstance(estimate, pp.estimation.RobotFilterModel)",
+    "pp.estimation.HeldRiccati": "old = pp.estimation.held_riccati(robot, q)",
+    "estimation.HeldRiccati.forward_dynamics": "old.forward_dynamics(q, v, tau, corrections=1)",
+    "estimation.HeldRiccati.mass_matrix": "old.mass_matrix(q)",
+    "estimation.HeldRiccati.mass_matrix_inverse": "old.mass_matrix_inverse(q)",
+    "estimation.HeldRiccati.residual": "old.residual(q)",
+    "estimation.HeldRiccati.sensitivity": "bool(old.sensitivity(q) < 1e-9)",
     "pp.estimation.FastGains": (
         "pp.estimation.fast_gains(pp.estimation.sequence([[[0.5]]], [[[1.0]]] * 2, [[[1.0]]] * 2))"
         ".gains.shape"

@@ -13,12 +13,14 @@ states with their covariances. Read `linear_gaussian_tree.py` first.
     stage_compilation.py     the sweeps, compiled or interpreted
     fast_gains.py            gains without covariances, for constant coefficients
     two_port.py              sub-chains of a robot as two-ports
+    held_riccati.py          dynamics with the Riccati solution of an earlier configuration
 """
 
 from typing import Any
 
 from psiphi._util.deprecation import renamed_attribute
 from psiphi.apps.estimation.fast_gains import FastGains, fast_gains
+from psiphi.apps.estimation.held_riccati import HeldRiccati, held_riccati
 from psiphi.apps.estimation.linear_gaussian_tree import LinearTree, Stage, sequence
 from psiphi.apps.estimation.robot_as_filter import RobotFilterModel, of
 from psiphi.apps.estimation.smoother import Estimate, Smoother
@@ -28,11 +30,13 @@ __all__ = [
     "RobotFilterModel",
     "Estimate",
     "FastGains",
+    "HeldRiccati",
     "LinearTree",
     "Smoother",
     "Stage",
     "TwoPort",
     "fast_gains",
+    "held_riccati",
     "of",
     "sequence",
     "two_ports",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -28,9 +28,11 @@ from psiphi.robot.mechanisms.closed_functions.closed_function import FORCES, NAM
 from psiphi.robot.mechanisms.closed_functions.closed_torque_function import TORQUES, ClosedTorques
 from psiphi.robot.mechanisms.dynamics import (
     closed_forward_dynamics,
+    external_dynamics,
     load_distribution,
     system_stages,
 )
+from psiphi.robot.mechanisms.dynamics.external_dynamics import ExternalDynamics, FreeDynamics
 from psiphi.robot.mechanisms.solve import dense_saddle
 from psiphi.robot.mechanisms.solve.rccfd_methods import method_name
 from psiphi.robot.mechanisms.system_programs import SystemPrograms
@@ -307,6 +309,29 @@ class System(SystemPrograms):
         True
         """
         return self.robot.operators
+
+    def with_dynamics(
+        self, mechanisms: Mapping[str, FreeDynamics], batched: bool = False
+    ) -> ExternalDynamics:
+        """The closed chain with free dynamics of some mechanisms from elsewhere: functions, another
+        simulator, a network (S4 section 4).
+
+        `mechanisms` maps names of mechanisms to functions (q, v, tau) -> a of their own
+        coordinates, without constraints; with `batched` for many states (..., n) at once. The
+        result has `forward_dynamics(q, v, tau, forces=False)` and can be simulated; constraints and
+        the other mechanisms are psiphi's. The functions need not be linear in the torques. If no
+        contact forces satisfy the constraints, `SingularError`.
+
+        >>> import numpy as np, psiphi as pp
+        >>> case = pp.scenes.load("two_arms")
+        >>> cell, v, name = case.system, np.zeros(18), case.system.bodies[0].name.split("/")[0]
+        >>> puma = pp.load("puma560")
+        >>> sticky = lambda q, v, tau: puma.forward_dynamics(q, v, np.sign(tau) * abs(tau) ** 0.9)
+        >>> a = cell.with_dynamics({name: sticky}).forward_dynamics(case.q0, v, np.ones(12))
+        >>> bool(abs(cell.constraint_jacobian(case.q0) @ a).max() < 1e-6)
+        True
+        """
+        return external_dynamics.with_dynamics(self, mechanisms, batched)
 
     # -- constraints -------------------------------------------------------------------------------
 

@@ -8,5 +8,6 @@ first.
     method_choice.py            Omega or the hub, by operation counts
     load_distribution.py        inverse dynamics on arrays, internal forces
     closed_inverse_dynamics.py  inverse dynamics as a program
+    external_dynamics.py        mechanisms whose free dynamics come from functions
     object_dynamics.py          inverse dynamics of a held object as a program
 """

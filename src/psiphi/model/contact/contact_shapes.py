@@ -211,7 +211,7 @@ class Hull(ContactShape):
     def at(self, pose: Pose) -> Hull:
         """The same hull at another pose."""
         moved = Hull(self.vertices, self.points, pose)
-        moved.__dict__["_found"] = self._support("the hull")
+        object.__setattr__(moved, "_found", self._support("the hull"))
         return moved
 
     @property
@@ -232,7 +232,7 @@ class Hull(ContactShape):
                     f"{name}: the vertices of a hull are in one plane",
                     "give pp.Points, or vertices of a body that is not flat",
                 )
-            self.__dict__["_found"] = known
+            object.__setattr__(self, "_found", known)
         return known
 
     def check(self, name: str) -> None:

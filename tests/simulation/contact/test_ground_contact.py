@@ -499,3 +499,33 @@ def test_free_masses_on_a_ground():
     )
     weight = motion.forces[:, -100:].sum(axis=-2).mean(axis=-2)[:, 2]
     assert weight == pytest.approx(p.sum(axis=-1) * GRAVITY, rel=1e-2)
+
+
+@pytest.mark.parametrize("feet", [[(0, 0, 0)], [(0, 0, 0), (0, 0.1, 0)]])
+def test_the_foot_of_a_straight_leg_cannot_be_pushed_out(feet):
+    """A contact whose normal is along the leg has A_nn = 0: a depth stays, and is reported; one of
+    rounding does nothing. A slider, whose contact can never leave the ground, is refused."""
+    builder = pp.Builder("leg")
+    builder.body("leg", mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.01))
+    builder.joint("hip", "revolute", "world", "leg", xyz=(0, 0, 1), axis=(0, 1, 0))
+    builder.frame("foot", "leg", xyz=(0, 0, -1))
+    leg = builder.build().with_contacts({"foot": pp.Points(feet)})
+    for depth, tolerance in ((1e-12, 1e-6), (0.0, 1e-12)):
+        motion = pp.simulate(
+            leg, [0.0], [0.1], duration=0.05, dt=1e-3, contacts=pp.Ground(point=(0, 0, depth))
+        )
+        free = pp.simulate(leg, [0.0], [0.1], duration=0.05, dt=1e-3, method="euler")
+        np.testing.assert_allclose(motion.q, free.q, atol=1e-4)
+        assert motion.contact_residual.max() <= tolerance
+        assert "contact not solved" not in {event.name for event in motion.events}
+    deep = pp.simulate(
+        leg, [0.0], [0.1], duration=0.05, dt=1e-3, contacts=pp.Ground(point=(0, 0, 5e-4))
+    )
+    assert np.isfinite(deep.v).all() and np.abs(deep.v).max() <= 0.1 + 1e-9
+    assert {event.name for event in deep.events} >= {"contact not solved"}
+    builder = pp.Builder("slider")
+    builder.body("slider", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    builder.joint("x", "prismatic", "world", "slider", axis=(1, 0, 0))
+    slider = builder.build().with_contacts({"slider": pp.Point()})
+    with pytest.raises(pp.Error, match="cannot move along the normal"):
+        slider.step([0.0], [1.0], [0.0], 1e-3, contacts=pp.Ground())

@@ -211,7 +211,7 @@ class Hull(ContactShape):
     def at(self, pose: Pose) -> Hull:
         """The same hull at another pose."""
         moved = Hull(self.vertices, self.points, pose)
-        object.__setattr__(moved, "_found", self._support("the hull"))
+        vars(moved).update(_found=self._support("the hull"))
         return moved
 
     @property
@@ -224,7 +224,7 @@ class Hull(ContactShape):
             yield _vector(point.tolist()), 0.0, None, 0.0
 
     def _support(self, name: str) -> SupportPoints:
-        known: SupportPoints | None = self.__dict__.get("_found")
+        known: SupportPoints | None = vars(self).get("_found")
         if known is None:
             known = support_points(np.asarray(self.vertices, dtype=float), self.points)
             if known is None:
@@ -232,7 +232,7 @@ class Hull(ContactShape):
                     f"{name}: the vertices of a hull are in one plane",
                     "give pp.Points, or vertices of a body that is not flat",
                 )
-            object.__setattr__(self, "_found", known)
+            vars(self).update(_found=known)
         return known
 
     def check(self, name: str) -> None:

@@ -43,7 +43,7 @@ from psiphi.model.contact.ground import Ground, check_ground
 from psiphi.model.model import WORLD
 from psiphi.model.spatial.branch_free import choose, less, maximum, minimum
 from psiphi.model.spatial.scalar_arrays import entries, stack_entries
-from psiphi.model.spatial.screws import add, cross, dot, subtract
+from psiphi.model.spatial.screws import add, cross, dot, is_zero_constant, subtract
 from psiphi.robot.robot import Robot
 from psiphi.simulation.contact.cone_solver import (
     BLOCK_NUMBERS,
@@ -68,6 +68,9 @@ CORRECTION = 0.2  # the share of a depth that one step undoes
 CORRECTION_SPEED = 0.1  # m/s, at most
 IMPACT_SPEED = 0.01  # m/s, above which a contact rebounds
 MAX_CONTACTS = 64
+# A_nn is zero if it is below SINGULAR (A_tt + A_ss): the contact cannot move along its normal, as
+# the foot of a straight leg. No impulse undoes a depth there, and the residual says so
+SINGULAR, SMALLEST = 1e-13, 1e-30
 WORLD_NAME, NO_LEVER, SIGNS = "world", (0.0, 0.0, 0.0), (1.0, -1.0)
 
 
@@ -359,6 +362,9 @@ class GroundContact:
             A = [[dot(row, [dot(x, b) for x in own]) for b in E] for row in E]
             if compliance is not None:
                 A[0][0] = A[0][0] + entries(compliance)[i]
+            if not is_zero_constant(A[0][0]):
+                size = A[1][1] + A[2][2] + SMALLEST
+                A[0][0] = A[0][0] + less(A[0][0], SINGULAR * size) * size
             blocks += ContactBlock.of(A)
         found = {"omega": lower(omega), "block": blocks}
         if self.solver.half_size:

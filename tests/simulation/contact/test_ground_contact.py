@@ -334,6 +334,26 @@ def test_a_step_of_float32_gives_float32(sphere):
     assert mixed[0].dtype == mixed[2].forces.dtype == np.float64
 
 
+def test_the_margin_is_the_distance_from_another_mode():
+    """Of a point at the centre of mass, whose y is v before the step: A lambda = -c_n, y_t = v."""
+    puck, h, mu = free_body(pp.Point(), inertia=(0.01, 0.01, 0.01)), 2e-3, 0.5
+    ground, weight = pp.Ground(friction=mu), GRAVITY * h
+    v_t = np.array([0.0, 0.4 * mu * weight, 0.9 * mu * weight, 1.2 * mu * weight, 0.3])
+    q, v = np.tile(puck.neutral(), (6, 1)), np.zeros((6, 6))
+    v[:5, 3], q[5, 2], v[5, 5] = v_t, 0.01, 0.1
+    contact = puck.step(q, v, np.zeros(6), h, contacts=ground)[2]
+    air = 0.1 - weight + 0.01 / h
+    expected = [*np.minimum(weight, abs(v_t - mu * weight)), air]
+    assert contact.margin[:, 0] == pytest.approx(expected, rel=1e-9)
+    # a change of v by a little more than the margin changes the mode
+    for k, direction in ((2, 3), (3, 3), (5, 5)):
+        for share in (0.99, 1.01):
+            moved = v[k].copy()
+            moved[direction] -= share * contact.margin[k, 0] * (-1 if k == 2 else 1)
+            mode = puck.step(q[k], moved, np.zeros(6), h, contacts=ground)[2].modes
+            assert (mode[0] == contact.modes[k, 0]) == (share < 1), (k, share)
+
+
 def test_a_batch_of_grounds(cube):
     """Friction has an entry for each motion, without another kernel."""
     frictions = np.array([[0.2], [0.4], [0.8]])

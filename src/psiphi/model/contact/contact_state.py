@@ -16,9 +16,12 @@ class ContactState(NamedTuple):
     gaps       (..., c) in m: the distances from the ground at the start, negative inside it
     modes      (..., c): 0 open, 1 sticks, 2 slips
     residual   (..., c) in m/s: by how much the solution violates the laws of contact
+    margin     (..., c) in m/s: how far the contact is from another mode, where the derivatives of a
+               rigid law jump
     """
 
     forces: np.ndarray
     gaps: np.ndarray
     modes: np.ndarray
     residual: np.ndarray
+    margin: np.ndarray

@@ -53,6 +53,7 @@ TOTAL = "contact.total"
 LARGEST = "contact.largest"  # of the contacts: the root of the sum of the squares of residuals
 DEPTH_CHECK = "contact.depth_check"  # of the start
 RECORDED = ("contact.impulse", "contact.mode")
+MARGIN = "contact.margin"
 STOP_TOTAL = "contact.stop_total"
 SHARED = ("Q", "V", "v", "h", "force", "added", PARAMETERS)
 SOLVED = "solved_"  # of values that the sweeps have changed since the approach
@@ -231,7 +232,12 @@ class ContactDynamics:
             | {
                 APPROACH: approach,
                 RESPONSES: ("omega", "block", *["half"] * (contact.solver.half_size > 0)),
-                APPLY: ("solved_v", "solved_residual", "total", "solved_mode", "solved_impulse"),
+                APPLY: (
+                    "solved_v",
+                    "solved_residual",
+                    "total",
+                    *(SOLVED + x for x in ("mode", "margin", "impulse")),
+                ),
             },
             "kept",
         )

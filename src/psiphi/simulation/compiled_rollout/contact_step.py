@@ -99,7 +99,9 @@ class ContactStep:
         rollout_input = RolloutInput(torque, losses, None, None, contacts)
         options = rollout_input.options(plant, CONTACT_METHOD, True)
         records_stops = contacts.stops is not None
-        self.options = replace(options, records_contacts=True, records_stops=records_stops)
+        self.options = replace(
+            options, records_contacts=True, records_margin=True, records_stops=records_stops
+        )
         self.numbers = rollout_input.force_values
         self.numbers |= dict(zip((PARAMETERS,), parameters_of(plant.robot), strict=False))
         self.kernel = rollout_kernel(plant.system, self.options)
@@ -135,13 +137,14 @@ class ContactStep:
         inputs = [rows(values[name]) for name in self.options.packed_once]
         contacts, stops = self.contacts, self.contacts.stops
         residuals, impulses = contacts.residual_count, contacts.space.impulse_size
-        sizes = [self.robot.nq, self.robot.nv, residuals, impulses, contacts.count]
+        sizes = [self.robot.nq, self.robot.nv, residuals, impulses]
+        sizes += [contacts.count] * 2
         sizes += [] if stops is None else [stops.sum_size]
         out = [np.zeros((count, 1, size)) for size in sizes]
         if count:
             self.kernel.run([*inputs, *out], 1, 1)
         shaped = [x.reshape(*lead, x.shape[-1]) for x in out]
-        q1, v1, total, impulse, mode, *sums = shaped
+        q1, v1, total, impulse, mode, margin, *sums = shaped
         robot = self.sampled_robot if samples else self.robot
         poses, given = frame_poses(contacts, q, robot), found.get("given")
         axes = contacts.axes(poses, samples, given)
@@ -150,7 +153,7 @@ class ContactStep:
         gaps = np.stack(np.broadcast_arrays(*each, mode[..., 0])[:-1], axis=-1)
         modes = np.nan_to_num(mode).astype(np.int8)
         residual = np.sqrt(total)
-        state = ContactState(forces, gaps, modes, residual[..., : contacts.count])
+        state = ContactState(forces, gaps, modes, residual[..., : contacts.count], margin)
         return GroundStep(q1, v1, state, residual, sums[0] if sums else np.zeros((*lead, 0)))
 
     def axes(self, q: np.ndarray, samples: bool = False) -> np.ndarray:

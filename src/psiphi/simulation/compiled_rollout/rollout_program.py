@@ -83,6 +83,7 @@ class RolloutOptions:
     implicit_springs: bool = False  # whether some springs are implicit
     contacts: GroundContact | None = None  # the contacts with the ground
     records_contacts: bool = False  # whether the impulses of each sample are stored
+    records_margin: bool = False  # and their distances from other modes
 
     @property
     def key(self) -> list:
@@ -93,6 +94,7 @@ class RolloutOptions:
         rest += [self.springs, self.implicit_springs] if self.springs else []
         if self.contacts:
             rest += [self.contacts.key, self.records_contacts, self.records_stops]
+            rest += [self.records_margin]
         steps = [
             [step.name, step.places, step.frame, step.sizes, step.condition]
             for step in self.law.steps
@@ -111,6 +113,7 @@ class RolloutOptions:
         """The places that a sample stores."""
         if self.contacts is not None:
             more = contact_blocks.RECORDED if self.records_contacts else ()
+            more += (contact_blocks.MARGIN,) * self.records_margin
             more += (constraint_blocks.STOP_SUM,) * self.records_stops
             return ("Q", "V", contact_blocks.TOTAL, *more)
         if self.records_stops:

@@ -43,7 +43,14 @@ from psiphi.model.contact.ground import Ground, check_ground
 from psiphi.model.model import WORLD
 from psiphi.model.spatial.branch_free import choose, less, maximum, minimum
 from psiphi.model.spatial.scalar_arrays import entries, stack_entries
-from psiphi.model.spatial.screws import add, cross, dot, is_zero_constant, subtract
+from psiphi.model.spatial.screws import (
+    add,
+    cross,
+    dot,
+    is_zero_constant,
+    square_root,
+    subtract,
+)
 from psiphi.robot.robot import Robot
 from psiphi.simulation.contact.cone_solver import (
     BLOCK_NUMBERS,
@@ -324,6 +331,7 @@ class GroundContact:
             "near": [near],
             "residual": [0.0 * near] * self.residual_count,
             "mode": [0.0 * near] * self.count,
+            "margin": speed[::3],
             **self.solver.start(0.0 * near),
         }
         if self.ground.stiffness is not None:
@@ -389,22 +397,23 @@ class GroundContact:
         total: np.ndarray,
         compliance: np.ndarray | None = None,
     ) -> Values:
-        """For each contact its mode (0 open, 1 sticks, 2 slips), its residual, and the sum of the
-        squares of that over the steps; residuals also of the stops."""
-        lam, residual, modes = entries(impulse), [], []
+        """For each contact its mode (0 open, 1 sticks, 2 slips), its margin, its residual, and the
+        sum of the squares of that over the steps; residuals also of the stops."""
+        lam, residual, modes, margin = entries(impulse), [], [], []
         after = self.solver.velocities(place, omega, speed, lam, compliance)
         normals = entries(block)[::BLOCK_NUMBERS]
         still = self.ground.tolerance**2
         for i, (u, mu) in enumerate(zip(after, entries(friction), strict=False)):
             own = lam[3 * i : 3 * i + 3]
+            A = normals[i] if self.law.mobility is None else self.law.mobility
+            push = [A * x for x in own]
+            y = [a - b for a, b in zip(push, u, strict=True)]
+            margin.append(_margin(y, mu))
             if self.law.is_exact:
                 residual.append(violation(own, u, mu, 1.0 / normals[i]))
                 slides = less(still, u[1] * u[1] + u[2] * u[2])
                 modes.append(less(0.0, own[0]) * (1.0 + slides))
                 continue
-            A = normals[i] if self.law.mobility is None else self.law.mobility
-            push = [A * x for x in own]
-            y = [a - b for a, b in zip(push, u, strict=True)]
             residual.append(self.law.residual(y, push, mu))
             bound = mu * maximum(y[0], 0.0)
             slides = less(bound * bound, y[1] * y[1] + y[2] * y[2])
@@ -415,7 +424,7 @@ class GroundContact:
             push = sizes[k * (k + 3) // 2] * lam[part][0]
             residual.append(u if self.space.is_locked(i) else minimum(push, u))
         squares = [x + r * r for x, r in zip(entries(total), residual, strict=True)]
-        found = {"residual": residual, "total": squares, "mode": modes}
+        found = {"residual": residual, "total": squares, "mode": modes, "margin": margin}
         return {name: stack_entries(values) for name, values in found.items()}
 
     # -- geometry ----------------------------------------------------------------------------------
@@ -586,6 +595,13 @@ def _bias(gap: Any, h: Any, k: Any, d: Any) -> Any:
     else:
         inside = gap * k / (h * k + d)
     return choose(less(gap, 0.0), inside, gap / h)
+
+
+def _margin(y: Sequence[Any], mu: Any) -> Any:
+    """How far y = A_nn lambda - c is from another mode: from y_n = 0 and, if y_n > 0, from |y_t| =
+    |y_t| = mu y_n."""
+    edge = square_root(y[1] * y[1] + y[2] * y[2]) - mu * y[0]
+    return choose(less(y[0], 0.0), -y[0], minimum(y[0], maximum(edge, -edge)))
 
 
 def _rebound(h: Any, gap: Any, speed: Sequence[Any], bias: Any, arriving: Any, e: Any) -> Any:

@@ -125,7 +125,7 @@ class ContactFunction:
         self.inputs = tuple(Argument(name, (size,)) for name, size in named)
         self.outputs = (
             Argument("forces", (count, 3)),
-            *(Argument(name, (count,)) for name in ("gaps", "modes", "residual")),
+            *(Argument(name, (count,)) for name in ("gaps", "modes", "residual", "margin")),
         )
         self.number = register(self)
 

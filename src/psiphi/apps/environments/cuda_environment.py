@@ -115,7 +115,8 @@ class CudaEnvironment:
     def _contact_places(self) -> tuple[str, ...]:
         if self.program.given.setup.contacts is None:
             return ()
-        return (*contact_blocks.RECORDED, contact_blocks.TOTAL)
+        place = contact_blocks.contact_place("place")
+        return (*contact_blocks.RECORDED, place, contact_blocks.TOTAL)
 
     def _stage(self, frame: BlockFrame, order: tuple[str, ...]) -> Rollout:
         """Blocks that run once. Only selections are skipped where their condition is 0: they leave

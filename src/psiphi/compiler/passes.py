@@ -251,7 +251,7 @@ def _candidates(equation: Equation) -> list[Candidate]:
     if not is_large(equation.model) and any("gyro" in e.letters for e in equation.results.values()):
         analytic = coriolis_sweeps(equation)
     rewritten, too_large = rewrite(equation)
-    candidates = lower(equation, rewritten)
+    candidates = lower(equation, _distinct(rewritten))
     if analytic is not None and rewritten:
         candidates.append(replace(rewritten[0], name=COMPOSITES, lowered=analytic))
     if equation.movable_inertia:
@@ -268,6 +268,20 @@ def _candidates(equation: Equation) -> list[Candidate]:
         raise TooLarge(cause, "split it into shorter expressions")
     names = ", ".join(map(str, equation.results.values()))
     raise StateError(f"{names} cannot be computed by sweeps", "evaluate it with .dense(q)")
+
+
+def _distinct(candidates: list[Candidate]) -> list[Candidate]:
+    """The first of the candidates with the same polynomials, term by term: their code is the
+    same."""
+    found: dict[object, Candidate] = {}
+    for x in candidates:
+        polys = tuple(
+            (key, tuple(poly.items()))
+            for group in (x.polys, x.slot_polys)
+            for key, poly in group.items()
+        )
+        found.setdefault(polys, x)
+    return list(found.values())
 
 
 def _rewrite_form(equation: Equation, name: str, rules: dict[str, Normalizer]) -> Candidate | None:

@@ -33,7 +33,8 @@ class Shape:
 
     `size` is (x, y, z) of a box, the radius of a sphere, (radius, length) of a cylinder or capsule,
     the scale of a mesh. `filename` is the mesh as written in the file; `path` is the resolved file
-    within the allowed folders, or None if its package is unknown.
+    within the allowed folders, or None if its package is unknown. A mesh without a file has the
+    vertices of its convex hull.
     """
 
     link: str
@@ -46,6 +47,7 @@ class Shape:
     line: int | None = None
     path: str | None = None
     surface: Surface | None = None
+    vertices: tuple[tuple[float, ...], ...] = ()
 
     @property
     def pose(self) -> Pose:

@@ -485,7 +485,7 @@ def test_collision_shapes_are_those_that_mujoco_lets_touch_the_floor():
     peer = mujoco.MjModel.from_xml_string(BLOCKS)
     with pytest.warns(pp.ModelWarning, match="torsional and rolling friction left out"):
         robot = pp.from_mujoco(peer).with_contacts("collision")
-    assert "meshes and ellipsoids that collide" in "\n".join(robot.report)
+    assert "ellipsoids that collide" in "\n".join(robot.report)
     shapes = [point.name.split(".")[0] for point in robot.contact_points]
     assert len(set(shapes)) == 4, "not the drawn sphere, not the ellipsoid, nothing of the world"
     kinds = dict(zip(dict.fromkeys(shapes), range(2, 6), strict=True))  # {shape: geom}

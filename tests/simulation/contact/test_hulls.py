@@ -6,6 +6,8 @@ import pytest
 import psiphi as pp
 from psiphi._util.errors import Error
 from psiphi.model.contact.convex_hull import support_points
+from psiphi.simulation.contact.ground_contact import GroundContact
+from psiphi.simulation.contact.placement import contact_gaps
 
 URDF = """<robot name="rock"><link name="rock">
   <inertial><mass value="2"/>
@@ -113,3 +115,31 @@ def test_wrong_hulls_are_refused(given, words):
     with pytest.raises(Error, match=words):
         hull = pp.Hull(**{"vertices": np.random.default_rng(0).random((9, 3)), **given})
         box.build().with_contacts({"box": hull})
+
+
+def test_meshes_of_mujoco_touch_where_they_do_there(tmp_path):
+    """The gap is MuJoCo's smallest distance from the floor, with the pose of the geom; the margin
+    and friction are those of the file. What has no file is left out of saved ones."""
+    mujoco = pytest.importorskip("mujoco")
+    rng = np.random.default_rng(0)
+    cloud = " ".join(map(str, (0.1 * rng.standard_normal((12, 3))).ravel()))
+    xml = f"""<mujoco><asset><mesh name="m" vertex="{cloud}" scale="1 2 1"/></asset><worldbody>
+      <geom type="plane" size="3 3 1" margin="5"/><body name="rock"><freejoint/>
+      <geom type="mesh" mesh="m" density="500" pos="0.1 0 0.2" euler="20 30 10" friction="0.7"/>
+      </body></worldbody></mujoco>"""
+    peer = mujoco.MjModel.from_xml_string(xml)
+    rock, data = (
+        pp.from_mujoco(peer).with_contacts("collision", mesh_points=12),
+        mujoco.MjData(peer),
+    )
+    assert set(rock.contact_friction) == {0.7}
+    ground = GroundContact(rock, pp.Ground())
+    for q in rock.random(seed=0, size=10):
+        q[2] += 3.0
+        data.qpos[:] = [*q[:3], q[6], *q[3:6]]
+        mujoco.mj_forward(peer, data)
+        lowest = min(contact.dist for contact in data.contact)
+        assert contact_gaps(ground, q).min() == pytest.approx(lowest, abs=1e-6)
+    rock.save(tmp_path / "rock.urdf")
+    assert "mesh" not in (tmp_path / "rock.urdf").read_text(encoding="utf-8")
+    rock.html(tmp_path / "rock.html")

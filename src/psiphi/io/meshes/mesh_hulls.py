@@ -16,14 +16,24 @@ from psiphi.model.shapes import Shape
 def mesh_hull(shape: Shape, points: int) -> Hull | None:
     """The hull of a mesh, with at most `points` points; None if its file cannot be read, or if the
     mesh is flat."""
+    if shape.vertices:
+        return _checked(Hull(shape.vertices, points, shape.pose), shape.link)
     if not shape.path or not is_readable_mesh(shape.path):
         return None
     try:
         hull = _hull(shape.path, os.stat(shape.path).st_mtime_ns, tuple(shape.size), points)
-        hull.check(shape.link)
     except (ModelError, OSError):
         return None
-    return hull.at(shape.pose)
+    checked = _checked(hull, shape.link)
+    return checked and checked.at(shape.pose)
+
+
+def _checked(hull: Hull, link: str) -> Hull | None:
+    try:
+        hull.check(link)
+    except ModelError:
+        return None
+    return hull
 
 
 @lru_cache(maxsize=64)

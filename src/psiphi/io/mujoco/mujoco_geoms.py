@@ -1,4 +1,5 @@
-"""Geoms as shapes: boxes, spheres, capsules and cylinders; other geoms are skipped.
+"""Geoms as shapes: boxes, spheres, capsules and cylinders; of meshes the convex hulls of those
+that collide. Other geoms are skipped.
 
 A geom that is drawn and collides is two shapes.
 """
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from psiphi.io.mujoco.from_mujoco import NameTable
 
 KINDS = {2: "sphere", 3: "capsule", 5: "cylinder", 6: "box"}  # mjtGeom
+MESH = 7
 FIRST_HIDDEN_GROUP = 3  # from this group on, geoms are not drawn; usually collision geoms
 
 
@@ -25,12 +27,22 @@ def read_shapes(peer: MjModel, names: NameTable) -> Iterator[Shape]:
     """The shapes of all supported geoms. MuJoCo stores half lengths."""
     for i in range(peer.ngeom):
         kind = KINDS.get(int(peer.geom_type[i]))
+        qw, qx, qy, qz = peer.geom_quat[i].tolist()
+        px, py, pz = peer.geom_pos[i].tolist()
+        placement = from_quaternion(qx, qy, qz, qw), (px, py, pz)
+        if kind is None and is_mesh(peer, i) and collides(peer, i):
+            yield Shape(
+                names.bodies[peer.geom_bodyid[i]],
+                "collision",
+                "mesh",
+                placement,
+                (1.0, 1.0, 1.0),
+                surface=_surface(peer, i),
+                vertices=_hull_vertices(peer, int(peer.geom_dataid[i])),
+            )
         if kind is not None:
             x, y, z = peer.geom_size[i].tolist()
             size = {"sphere": (x,), "box": (2 * x, 2 * y, 2 * z)}.get(kind, (x, 2 * y))
-            qw, qx, qy, qz = peer.geom_quat[i].tolist()
-            px, py, pz = peer.geom_pos[i].tolist()
-            placement = from_quaternion(qx, qy, qz, qw), (px, py, pz)
             link, color = names.bodies[peer.geom_bodyid[i]], _color(peer, i)
             if drawn := peer.geom_group[i] < FIRST_HIDDEN_GROUP:
                 yield Shape(link, "visual", kind, placement, size, color=color)
@@ -42,6 +54,22 @@ def read_shapes(peer: MjModel, names: NameTable) -> Iterator[Shape]:
 def collides(peer: MjModel, i: int) -> bool:
     """Whether a geom can collide."""
     return bool(peer.geom_contype[i] or peer.geom_conaffinity[i])
+
+
+def is_mesh(peer: MjModel, i: int) -> bool:
+    """Whether a geom is a mesh with vertices."""
+    return int(peer.geom_type[i]) == MESH and int(peer.geom_dataid[i]) >= 0
+
+
+def _hull_vertices(peer: MjModel, mesh: int) -> tuple[tuple[float, ...], ...]:
+    """The vertices of the convex hull of a mesh; all of its vertices if MuJoCo has no hull."""
+    first = int(peer.mesh_vertadr[mesh])
+    vertices = peer.mesh_vert[first : first + int(peer.mesh_vertnum[mesh])]
+    graph = int(peer.mesh_graphadr[mesh])
+    if graph >= 0:  # the numbers of vertices and faces, an address and a number for each vertex
+        count = int(peer.mesh_graph[graph])
+        vertices = vertices[peer.mesh_graph[graph + 2 + count : graph + 2 + 2 * count]]
+    return tuple(map(tuple, np.asarray(vertices, dtype=float).tolist()))
 
 
 def _surface(peer: MjModel, i: int) -> Surface:

@@ -15,7 +15,7 @@ from psiphi.io.mujoco.mujoco_actuators import (
     joint_motors,
     rotor_values,
 )
-from psiphi.io.mujoco.mujoco_geoms import KINDS, collides
+from psiphi.io.mujoco.mujoco_geoms import KINDS, collides, is_mesh
 from psiphi.io.peer_models import MjModel
 from psiphi.model.builder.builder import Builder
 from psiphi.model.builder.records import DocumentRecord
@@ -116,12 +116,13 @@ def _colliding_geoms(peer: MjModel, names: NameTable) -> list[str]:
     return [_geom_name(peer, i) for i in range(peer.ngeom) if collides(peer, i)]
 
 
-def _colliding_meshes(peer: MjModel, names: NameTable) -> list[str]:
+def _colliding_ellipsoids(peer: MjModel, names: NameTable) -> list[str]:
     """Geoms of bodies that can collide, but are no collision shapes."""
     return [
         _geom_name(peer, i)
         for i in range(peer.ngeom)
-        if collides(peer, i) and peer.geom_bodyid[i] and int(peer.geom_type[i]) not in KINDS
+        if collides(peer, i) and peer.geom_bodyid[i]
+        if int(peer.geom_type[i]) not in KINDS and not is_mesh(peer, i)
     ]
 
 
@@ -272,8 +273,8 @@ UNSUPPORTED = (
     ),
     UnsupportedFeature(_gaps, "gaps of geoms, before MuJoCo 4: left out of their margins", False),
     UnsupportedFeature(
-        _colliding_meshes,
-        "meshes and ellipsoids that collide: left out of the collision shapes",
+        _colliding_ellipsoids,
+        "ellipsoids that collide: left out of the collision shapes",
         False,
     ),
 )

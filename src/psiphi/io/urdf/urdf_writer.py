@@ -65,7 +65,8 @@ def text(robot: Model, file: Path) -> str:
         builder.joints = ordered_joints(builder)
     shapes: dict[str, list[Shape]] = {}
     for shape in getattr(robot, "shapes", ()):
-        shapes.setdefault(shape.link, []).append(shape)
+        if not shape.vertices:  # a mesh without a file
+            shapes.setdefault(shape.link, []).append(shape)
     attributes = {"name": robot.name, "order": "given"}
     if any(shape.kind == "capsule" for shape in getattr(robot, "shapes", ())):
         attributes["version"] = "1.2"  # the URDF version with capsules

@@ -37,6 +37,7 @@ def link_visuals(
     notes say what could not be drawn.
     """
     listed = getattr(model, "shapes", ()) if shapes is None else _read_shapes(shapes)
+    listed = [shape for shape in listed if not shape.vertices]  # hulls are not drawn
     out, notes = _solids_of_shapes(model, drawable_shapes(listed, meshes), meshes)
     if meshes and (missing := missing_meshes(listed)):
         files = first_names([shown(file) for file in missing], 1)

@@ -99,6 +99,8 @@ def test_a_pair_of_spheres_is_the_same_given_or_as_shapes(two):
     alone = touch.at([at[2].point], [at[2].normal], [at[2].gap])
     one = two.step(q[2], v[2], np.zeros(12), DT, contacts=alone)
     np.testing.assert_array_equal(one[1], found[1][2])
+    with pytest.raises(Error, match=r"do not fit together: q \(3,\).*given \(6,\)"):
+        two.step(q[:3], v[:3], np.zeros(12), DT, contacts=given)
     slippery = touch.at([at[2].point], [at[2].normal], [at[2].gap], friction=[0.0])
     _, _, smooth = two.step(q[2], v[2], np.zeros(12), DT, contacts=slippery)
     np.testing.assert_allclose(np.cross(smooth.forces[0], at[2].normal), 0.0, atol=1e-9)

@@ -96,6 +96,8 @@ def test_each_motion_of_a_batch_has_its_terrain(robot):
     energy = robot.kinetic_energy(states.q, states.v) + robot.potential_energy(states.q)
     # a step may let a point come as far as an edge, and undoes the rest of a depth
     assert (energy <= energy[:, :1] + 2e-3).all()
+    with pytest.raises(Error, match=r"batch axes \(9,\), and the state \(4,\)"):
+        pp.rollout(robot, q[:4], v[:4], contacts=heights(terrains), **options)
     motion = pp.simulate(robot, q, v, duration=20 * DT, dt=DT, contacts=heights(terrains))
     np.testing.assert_allclose(motion.q, states.q[:, :21], atol=1e-12)
     gaps = [contact_gaps(GroundContact(robot, heights(terrains[k])), motion.q[k]) for k in range(9)]

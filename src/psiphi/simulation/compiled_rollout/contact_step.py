@@ -126,7 +126,15 @@ class ContactStep:
         found = self.contacts.found(q, ground)
         numbers |= {contact_place(name): x for name, x in found.items()}
         values = {"q": q, "v": v, "tau": tau, "h": dt[..., None], **numbers}
-        lead = np.broadcast_shapes(*(x.shape[:-1] for x in values.values()))
+        axes = {name.rpartition(".")[2]: x.shape[:-1] for name, x in values.items()}
+        try:
+            lead = np.broadcast_shapes(*axes.values())
+        except ValueError:
+            named = ", ".join(f"{name} {shape}" for name, shape in axes.items() if shape)
+            raise StateError(
+                f"step: the batch axes do not fit together: {named}",
+                "give the state all batch axes",
+            ) from None
         count = math.prod(lead)
 
         def rows(x: np.ndarray) -> np.ndarray:

@@ -500,7 +500,16 @@ class GroundContact:
             return None
         (table,) = self.tables.values()
         table = table[..., None, :] if samples and table.ndim > 1 else table
-        return self.lookup.on(self.grid_points(poses), table)["cells"]
+        points = self.grid_points(poses)
+        try:
+            return self.lookup.on(points, table)["cells"]
+        except ValueError:
+            lead = self.ground.heights.shape[:-2]
+            raise StateError(
+                f"the height of the ground has batch axes {lead}, and the state "
+                f"{points.shape[:-1]}",
+                "give heights (nx, ny), or with an entry for each motion",
+            ) from None
 
     def _frame_place(self, T: list[Any], frame: str) -> Place:
         """The rotation and the origin of a frame, from the entries of the poses."""

@@ -80,8 +80,8 @@ class GivenContacts(Ground):
         return names
 
     @property
-    def ground(self) -> Ground:
-        """The ground and its law, without the contacts."""
+    def plain_ground(self) -> Ground:
+        """The ground and its laws, without the contacts."""
         return Ground(**{field.name: getattr(self, field.name) for field in fields(Ground)})
 
     @property
@@ -164,5 +164,5 @@ class GivenContacts(Ground):
         return Found(np.concatenate(full, axis=-1))
 
     def __repr__(self) -> str:
-        law = repr(self.ground).removeprefix("Ground(")
+        law = repr(self.plain_ground).removeprefix("Ground(")
         return f"GivenContacts(pairs={list(map(tuple, self.pairs))!r}, {law}"

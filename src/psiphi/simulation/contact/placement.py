@@ -49,7 +49,7 @@ def on_ground(robot: Robot, q: Numbers, ground: Ground | None = None) -> np.ndar
     0.03
     """
     given = Ground() if ground is None else check_ground("on_ground: ground", ground)
-    given = given.ground if isinstance(given, GivenContacts) else given
+    given = given.plain_ground if isinstance(given, GivenContacts) else given
     contacts = GroundContact(robot, given)
     if robot.joints[0].kind != "free":
         raise StateError(

@@ -55,10 +55,10 @@ SWEEP_CONVERGENCE = 1e-4  # the sweeps end, if there are no steps of Newton's me
 ROUNDED, LATE_CONVERGENCE = 1e-3, 0.03  # they end if the best so far is below: at first, and late
 CYCLE, DAMPED_STEPS = 10, 5
 CYCLES = 3  # before the path
-FIRST_SPEEDS, LAST_SPEED = (10.0, 100.0), 1e-8  # m/s: of the first path, and of those after it
-RATES = 0.7, 0.8
+FIRST_SPEEDS, LAST_SPEED = (10.0, 100.0), 1e-7  # m/s: of the first path, and of those after it
+RATES = 0.7, 0.8, 0.9  # of the first path, the second, and the others
 PATH_RATE = 0.5  # of the first path of a smoothed law
-PATH_END = 12  # steps at the end of a path before the next one
+PATH_END, SMOOTH_END = 6, 24  # steps at the end of a path before the next one
 PATH_PROXIMAL = 1e-6
 MAX_OPERATIONS = 40_000  # of the elimination in Newton's method, which is unrolled
 WILD = 1e20  # a residual (m/s) from which Newton's method starts again
@@ -282,10 +282,10 @@ class ContactSolver:
         square = residual_square(problem, new["impulse"], new["motion"])
         better, on_path = less(square, best), self._on_path(cycle)
         at_end = less(smooth, self.law.smooth + LAST_SPEED)
-        last = choose(on_path, PATH_END, CYCLE - 1.5)
+        last = choose(on_path, SMOOTH_END if self.law.smooth else PATH_END, CYCLE - 1.5)
         ends = maximum(less(last, phase) * (1.0 - on_path * (1.0 - at_end)), less(WILD**2, square))
         starts_path = ends * self._on_path(cycle + 1.0)
-        first = choose(on_path, FIRST_SPEEDS[1], FIRST_SPEEDS[0])
+        first = choose(on_path, FIRST_SPEEDS[1] * (1.0 + 0.25 * cycle), FIRST_SPEEDS[0])
         limits = [
             (x * self.ground.tolerance) ** 2 for x in (CONVERGENCE, ROUNDED, LATE_CONVERGENCE)
         ]
@@ -316,7 +316,8 @@ class ContactSolver:
         """The speed of the next step of a path."""
         first, target = (0.0, self.law.smooth) if self.law.smooth else (float(CYCLES), 0.0)
         quick = PATH_RATE if self.law.smooth else RATES[0]
-        speed = smooth * choose(less(cycle, first + 0.5), quick, RATES[1])
+        slow = choose(less(cycle, first + 1.5), RATES[1], RATES[2])
+        speed = smooth * choose(less(cycle, first + 0.5), quick, slow)
         return choose(less(speed, maximum(LAST_SPEED, target)), target, speed)
 
     def _store(

@@ -8,6 +8,7 @@ import pytest
 import psiphi as pp
 from tests.apps.optimal_control import robots
 from tests.apps.optimal_control.robots import pelican, reach_batch, reach_problem
+from tests.apps.optimal_control.test_state_limits import slow_problem
 
 STEP, TIGHT = 1e-5, 1e-13
 
@@ -139,3 +140,77 @@ def test_what_has_no_derivative():
     T, tip = robot.frame_pose(robot.neutral(), "hull"), robot.frame_pose(robot.neutral(), "tip")
     with pytest.raises(pp.StateError, match="quaternions"):
         turn.solve(robot.neutral(), hull=T, tip=tip[:3, 3]).vjp()
+
+
+@cache
+def cart(limits: str) -> pp.OptimalControl:
+    """A cart that wants to pass the end of its rail."""
+    builder = pp.Builder("cart")
+    builder.body("cart", mass=1.0, com=(0, 0, 0), inertia=np.eye(3))
+    builder.joint("rail", "prismatic", "world", "cart", axis=(1, 0, 0), lower=-0.2, upper=0.5)
+    return pp.OptimalControl(
+        builder.build(),
+        dt=0.05,
+        steps=30,
+        running=[pp.cost.torque(1e-3), pp.cost.posture(1.0)],
+        torque=6.0,
+        limits=limits,
+        limit_weight=10.0,
+    )
+
+
+def same_set(a, b):
+    """Whether the same torques are at their bounds and the same limits act: elsewhere derivatives
+    are one-sided."""
+    index, sign, bound = (np.array(x) for x in zip(*a.problem.limits, strict=True))
+
+    def acts(motion):
+        state = np.concatenate([motion.q, motion.v], axis=-1)[..., index.astype(int)]
+        beyond = sign * (state - bound) > 0.0
+        return motion.multipliers > 0.0 if a.problem.limit_kind == "kept" else beyond
+
+    return ((a.at_bounds == b.at_bounds).all((-1, -2))) & (acts(a) == acts(b)).all((-1, -2))
+
+
+@pytest.mark.parametrize("make", [slow_problem, lambda: cart("kept"), lambda: cart("soft")])
+def test_derivatives_with_limits_that_act(make):
+    """Of motions with limits and torques at their bounds: what a multiplier holds stays there.
+
+    Differences have the noise of two solutions: the best of three steps counts."""
+    problem, rng = make(), np.random.default_rng(6)
+    if problem.robot.nv == 2:
+        q, v, tool = (x[[0, 1, *range(3, 12)]] for x in reach_batch(12))  # that all converge
+        values = {"q": q, "v": v, "tool": tool}
+    else:
+        q, v = rng.uniform(-0.1, 0.1, (6, 1)), rng.uniform(-0.5, 0.5, (6, 1))
+        values = {"q": q, "v": v, "posture": rng.uniform(0.7, 0.9, (6, 1))}
+
+    def solve(**changed):
+        given = values | changed
+        q, v = given.pop("q"), given.pop("v")
+        return problem.solve(q, v, tolerance=TIGHT, iterations=500, **given)
+
+    found = solve()
+    kept = problem.limit_kind == "kept"
+    acts = found.multipliers.max((-1, -2)) > 0.0 if kept else found.violation > 0.0
+    assert found.converged.all() and found.at_bounds.any() and acts.sum() >= 3
+    weights = {x: rng.standard_normal(getattr(found, x).shape) for x in "qvu"}
+    gradients = found.vjp(**weights)
+    for name, value in values.items():
+        change = rng.standard_normal(value.shape)
+        change[:, 1:2] *= name != "tool"  # out of the plane of the robot
+        derivative, best = found.jvp(**{name: change}), np.full(len(q), np.inf)
+        total = sum((weights[x] * derivative[x]).sum((-1, -2)) for x in "qvu")
+        by_gradient = (gradients[name] * change).sum(-1)
+        np.testing.assert_allclose(by_gradient, total, rtol=1e-6, atol=1e-6)
+        for step in (1e-3, 1e-4, 1e-5) if problem.robot.nv == 2 else (1e-4,):
+            ahead, behind = (solve(**{name: value + sign * step * change}) for sign in (1.0, -1.0))
+            same = same_set(found, ahead) & same_set(found, behind)
+            error = np.zeros(len(q))
+            for x in "qvu":
+                expected = (getattr(ahead, x) - getattr(behind, x)) / (2.0 * step)
+                scale = np.abs(expected).max((-1, -2)) + 1e-2
+                error = np.maximum(error, np.abs(derivative[x] - expected).max((-1, -2)) / scale)
+            best = np.where(same, np.minimum(best, error), best)
+        checked = np.isfinite(best)
+        assert (checked & acts).sum() >= 3 and best[checked].max() < 1e-4, name

@@ -108,3 +108,8 @@ def test_limits_of_positions_are_those_of_the_joints():
     assert free.q.max() > 0.7 and kept.q.max() < 0.5 + 1e-6 and kept.converged
     assert 0.5 < soft.q.max() < 0.7 and soft.converged and soft.violation > 1e-3
     assert free.cost < kept.cost
+    for weight in (1e-2, 1e6):  # the first penalty; it grows as far as the costs ask for
+        other = pp.OptimalControl(robot, limits="kept", limit_weight=weight, **options)
+        found = other.solve([0.0], iterations=200)
+        assert found.converged and found.violation < 1e-6
+        np.testing.assert_allclose(found.cost, kept.cost, rtol=1e-5)

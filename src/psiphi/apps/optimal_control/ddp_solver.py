@@ -291,14 +291,16 @@ class Solver:
         iterations: int,
         tolerance: float,
         callback: Callable[[np.ndarray, Motions], None] | None = None,
+        most: int | None = None,
     ) -> None:
-        """Iterate on all problems that are not done; x and progress are changed in place.
+        """Iterate on all problems that are not done; x and progress are changed in place. A problem
+        with `most` iterations, those of earlier calls included, is done, too.
 
         `callback(index, motions)` sees the problems of the batch after each iteration.
         """
         for start in range(0, len(x.u), CHUNK):
             rows = np.arange(start, min(start + CHUNK, len(x.u)))
-            self._solve_chunk(x, numbers, progress, iterations, tolerance, rows, callback)
+            self._solve_chunk(x, numbers, progress, iterations, tolerance, rows, callback, most)
 
     def _solve_chunk(
         self,
@@ -309,6 +311,7 @@ class Solver:
         tolerance: float,
         index: np.ndarray,
         callback: Callable[[np.ndarray, Motions], None] | None,
+        most: int | None,
     ) -> None:
         index = index[~progress.done[index]]
         mine, given, state = x.select(index), numbers.select(index), progress.select(index)
@@ -322,6 +325,8 @@ class Solver:
                 index, keep = index[active], np.flatnonzero(active)
                 mine, given, state = mine.select(keep), given.select(keep), state.select(keep)
             mine = self._iterate(mine, given, state, tolerance)
+            if most is not None:
+                state.done |= state.iterations >= most
             if callback is not None:
                 callback(index, mine)
         x.put(index, mine)

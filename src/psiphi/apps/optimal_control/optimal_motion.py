@@ -165,8 +165,8 @@ class OptimalMotion:
         """The changes of the optimal q, v and u for changes of the start, `q` and `v` (..., nv), of
         goals by name, and of free `parameters`.
 
-        Torques at their bounds stay there. Elements that have not converged are NaN. A pose changes
-        by a matrix (4, 4).
+        Torques at their bounds and states at kept limits stay there. Elements that have not
+        converged are NaN. A pose changes by a matrix (4, 4).
         """
         return self._derivatives.jvp(changes)
 

@@ -5,8 +5,10 @@ linear-quadratic problem with gaps,
 
     q = d(l_x + A* lam)/dtheta,  r = d(l_u + B* lam)/dtheta,  d = df/dtheta,  x_0 = dx_0/dtheta,
 
-whose solution is (dx, du, dlam). Torques at a bound do not change. For `vjp`, one solution z for
-q = -w_x, r = -w_u gives the gradients by all theta,
+whose solution is (dx, du, dlam). Torques at a bound do not change. States at a kept limit whose
+multiplier is positive do not change either, C dx = 0: their multipliers m are those of the linear
+problem C dx(m) = 0, solved by conjugate gradients, a sweep each, with the weight STIFF on C dx.
+For `vjp`, one solution z for q = -w_x, r = -w_u gives the gradients by all theta,
 
     -(q_theta* z_x + r_theta* z_u + d_theta* z_lam)
 """
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from psiphi.apps.optimal_control.optimal_motion import OptimalMotion
 
 FLAT = "joints with quaternions"
+STIFF = 30.0  # weight of states at limits, as a share of the Hessians of the costs
+ROUNDS, EXACT = 200, 1e-13  # of conjugate gradients: at most, and the relative residual
 
 
 def transposed(A: np.ndarray) -> np.ndarray:
@@ -51,15 +55,9 @@ class OptimumDerivatives:
             what = "embedded loops" if robot.manifold.cluster_joints else FLAT
             cause = f"derivatives of an optimal motion of {robot.name}, which has {what}"
             raise StateError(f"{cause}, are not implemented", "use differences of two solutions")
-        if np.any(motion.multipliers):
-            cause = "derivatives of an optimal motion whose limits act are not implemented"
-            raise StateError(cause, 'use "soft" limits, or differences of two solutions')
         if problem.contacts:
             cause = "derivatives of an optimal motion with contacts are not implemented"
             raise StateError(cause, "use differences of two solutions")
-        if problem.limit_kind == "soft":
-            cause = "derivatives of an optimal motion with soft limits are not implemented"
-            raise StateError(cause, "write them as pp.cost.of")
         if not np.any(motion.converged):
             cause = "derivatives of a motion that has not converged"
             raise StateError(cause, "give solve more iterations")
@@ -76,6 +74,7 @@ class OptimumDerivatives:
             self.parameter_count = motion.parameters.shape[-1]
         with np.errstate(all="ignore"):  # elements that diverge
             self._cost_derivatives()
+            self._limit_derivatives()
             self._step_derivatives()
             self._factor()
 
@@ -104,6 +103,36 @@ class OptimumDerivatives:
         self.mixed = arrays["mixed"].reshape(count, N, x + m, -1)
         self.final_mixed = arrays["final_mixed"].reshape(count, x, -1)
         self.hessian = self.h * H
+
+    def _limit_derivatives(self) -> None:
+        """Gradients of the limits of the states; those of soft limits have Hessians, too, and the
+        kept ones that act get the weight `stiffness` (B, N + 1, 2 nv)."""
+        problem, x = self.problem, 2 * self.n
+        self.stiffness = np.zeros((self.count, self.steps + 1, x))
+        if not problem.limits:
+            return
+        state = np.concatenate([self.q, self.v], axis=-1)
+        shape = (self.count, self.steps + 1, len(problem.limits))
+        multipliers = self.motion.multipliers.reshape(shape)
+        size = np.abs(self.hessian).max(axis=(1, 2, 3))
+        size = np.maximum(size, np.abs(self.final_hessian).max(axis=(1, 2)))
+        weight = STIFF * size[:, None]
+        slope, curvature = np.zeros(self.stiffness.shape), np.zeros(self.stiffness.shape)
+        for k, (i, sign, bound) in enumerate(problem.limits):
+            if problem.limit_kind == "soft":
+                excess = problem.limit_weight * np.maximum(sign * (state[..., i] - bound), 0.0)
+                slope[..., i] += sign * excess
+                curvature[..., i] += self.h * problem.limit_weight * (excess > 0.0)
+            else:
+                slope[..., i] += sign * multipliers[..., k]
+                self.stiffness[..., i] += weight * (multipliers[..., k] > 0.0)
+        self.stiffness[:, 0] = 0.0  # the start is given
+        self.gradient[..., :x] += slope[:, :-1]
+        self.final_gradient = self.final_gradient + self.h * slope[:, -1]
+        index = np.arange(x)
+        more = curvature + self.stiffness
+        self.hessian[..., index, index] += more[:, :-1]
+        self.final_hessian[..., index, index] += more[:, -1]
 
     def _step_derivatives(self) -> None:
         """A, B, the adjoints, and the curvature of the dynamics."""
@@ -175,7 +204,42 @@ class OptimumDerivatives:
     def _sweep(
         self, q: np.ndarray, r: np.ndarray, d: np.ndarray, end: np.ndarray, x0: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """dx (B, N + 1, 2 nv), du, dlam (B, N + 1, 2 nv), and p at the start."""
+        """dx (B, N + 1, 2 nv), du, dlam (B, N + 1, 2 nv), and p at the start; states at their
+        limits do not change."""
+        found = self._free_sweep(q, r, d, end, x0)
+        acts = self.stiffness > 0.0
+        if not acts.any():
+            return found
+        zeros = [np.zeros_like(part) for part in (q, r, d, end, x0)]
+
+        def response(m: np.ndarray) -> np.ndarray:
+            """-C dx of the multipliers m alone."""
+            q, r, d, end, x0 = zeros
+            moved = self._free_sweep(q + m[:, :-1], r, d, end + m[:, -1], x0)[0]
+            return np.where(acts, -moved, 0.0)
+
+        m, residual = np.zeros(acts.shape), np.where(acts, found[0], 0.0)
+        residual = np.where(np.isfinite(residual), residual, 0.0)
+        direction, size = residual, _square(residual)
+        least = EXACT**2 * size
+        for _ in range(ROUNDS):
+            open_ = size > least  # problems that are solved keep what they have
+            if not open_.any():
+                break
+            change = np.where(open_[:, None, None], response(direction), 0.0)
+            power = np.einsum("bij,bij->b", direction, change)
+            open_ &= power > 0.0
+            alpha = np.where(open_, size / np.where(open_, power, 1.0), 0.0)[:, None, None]
+            m, residual = m + alpha * direction, residual - alpha * change
+            new = np.where(open_, _square(residual), 0.0)
+            share = np.where(open_, new / np.where(open_, size, 1.0), 0.0)
+            direction, size = residual + share[:, None, None] * direction, new
+        return self._free_sweep(q + m[:, :-1], r, d, end + m[:, -1], x0)
+
+    def _free_sweep(
+        self, q: np.ndarray, r: np.ndarray, d: np.ndarray, end: np.ndarray, x0: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The solution without limits."""
         N, p = self.steps, end
         step, ps = np.zeros(r.shape), np.zeros((self.count, N + 1, 2 * self.n))
         ps[:, N] = p
@@ -341,6 +405,10 @@ class OptimumDerivatives:
         """With the batch axes; NaN for problems that have no derivative."""
         lost = ~self.is_minimum.reshape(self.count, *(1,) * (x.ndim - 1))
         return np.where(lost, np.nan, x).reshape((*self.batch, *x.shape[1:]))
+
+
+def _square(x: np.ndarray) -> np.ndarray:
+    return np.einsum("bij,bij->b", x, x)
 
 
 def goal_shape(term: CostTerm) -> tuple[int, ...]:

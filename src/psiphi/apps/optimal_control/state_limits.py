@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from psiphi.apps.optimal_control.optimal_control import OptimalControl
     from psiphi.apps.optimal_control.optimal_motion import OptimalMotion
 
-FIRST, GROWTH, LAST = 1.0, 5.0, 1e2  # rho, as shares of `limit_weight`
+FIRST, GROWTH, LAST = 1.0, 5.0, 1e5  # rho, as shares of `limit_weight`
 ROUND = 20  # iterations between two updates
 KEPT = 1e-6  # rad, m, rad/s or m/s: a limit passed by this counts as kept
 SLOW = 0.3  # rho grows where a round leaves more than this share of what was beyond a limit
@@ -119,28 +119,37 @@ class StateLimits:
         if self.problem.limit_kind == "soft":
             solver.solve(x, self.numbers, progress, iterations, tolerance, record)
             return
-        left = iterations
-        while left > 0 and not progress.done.all():
+        while iterations > 0 and not progress.done.all():
             before = progress.iterations.copy()
-            solver.solve(x, self.numbers, progress, min(ROUND, left), tolerance, record)
-            left -= ROUND
-            self._update(x, progress, progress.iterations > before, iterations)
+            solver.solve(x, self.numbers, progress, ROUND, tolerance, record, iterations)
+            ran = progress.iterations > before
+            self._update(x, progress, ran, iterations, tolerance)
             self._refresh_costs(solver, x)
 
-    def _update(self, x: Motions, progress: SolverState, ran: np.ndarray, iterations: int) -> None:
-        """New multipliers for the problems that ran; done are those whose limits are kept."""
+    def _update(
+        self,
+        x: Motions,
+        progress: SolverState,
+        ran: np.ndarray,
+        iterations: int,
+        tolerance: float,
+    ) -> None:
+        """New multipliers for the problems that ran; done are those whose limits are kept. A small
+        tolerance of the costs asks for accurate multipliers, too."""
+        share = min(1.0, max(tolerance / 1e-7, 1e-4))
+        most, accuracy = KEPT * share, STEADY * share
         excess = self.excess(x)
         new = np.maximum(0.0, self.shift + excess)
         size = np.maximum(new.max(axis=(-1, -2)), 1e-12)
         change = np.abs(new - self.shift).max(axis=(-1, -2))
-        steady = change <= np.maximum(STEADY * size, KEPT)
+        steady = change <= np.maximum(accuracy * size, most)
         beyond = np.maximum(excess, 0.0).max(axis=(-1, -2))
-        kept = beyond <= KEPT
+        kept = beyond <= most
         met = ran & progress.converged & steady & kept
         again = ran & ~met & (progress.iterations < iterations)
-        most = LAST * self.problem.limit_weight
+        largest = LAST * self.problem.limit_weight
         stalls = again & ~kept & (beyond > SLOW * self.before)
-        grow = np.where(stalls & (self.rho * GROWTH <= most), GROWTH, 1.0)
+        grow = np.where(stalls & (self.rho * GROWTH <= largest), GROWTH, 1.0)
         self.before = np.where(ran, beyond, self.before)
         shift = np.where(again[:, None, None], new / grow[:, None, None], self.shift)
         self.shift, self.rho = shift, self.rho * grow

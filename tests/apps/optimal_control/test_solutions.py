@@ -183,7 +183,34 @@ def swing_for_ipopt(casadi):
     return problem, found, node, end
 
 
-@pytest.mark.parametrize("make", [reach_for_ipopt, swing_for_ipopt])
+def arm_for_ipopt(casadi):
+    """A UR5 with 35 % of its torques reaches a point."""
+    robot, weight = pp.load("ur5"), 0.3
+    problem = pp.OptimalControl(
+        robot,
+        dt=0.04,
+        steps=12,
+        running=[pp.cost.torque(weight / robot.effort**2), pp.cost.speed(0.05)],
+        final=[pp.cost.point("tool0", 1e3), pp.cost.speed(10.0)],
+        torque=0.35 * robot.effort,
+    )
+    start = np.array([0.0, -1.2, 1.5, -1.8, -1.57, 0.0])
+    end = start + np.array([0.7, 0.4, -0.6, 0.3, 0.2, 0.1])
+    goal = robot.frame_pose(end, "tool0")[:3, 3]
+    found = problem.solve(start, tool0=goal, tolerance=1e-13)
+    pose, scale = robot.to_casadi("frame_pose", "tool0"), casadi.DM(weight / robot.effort**2)
+
+    def node(q, v, u):
+        return 0.5 * casadi.dot(scale, u**2) + 0.5 * 0.05 * casadi.sumsqr(v)
+
+    def end_cost(q, v):
+        return 0.5e3 * casadi.sumsqr(pose(q)[:3, 3] - goal) + 5.0 * casadi.sumsqr(v)
+
+    assert found.at_bounds.any()
+    return problem, found, node, end_cost
+
+
+@pytest.mark.parametrize("make", [reach_for_ipopt, swing_for_ipopt, arm_for_ipopt])
 def test_the_cost_is_that_of_ipopt(make):
     """Multiple shooting on the exported dynamics with exact Hessians, started near the solution."""
     casadi = pytest.importorskip("casadi")
@@ -192,12 +219,13 @@ def test_the_cost_is_that_of_ipopt(make):
     assert found.converged
     fd, h, m = problem.robot.to_casadi("forward_dynamics"), problem.dt, len(problem.motors)
     opti = casadi.Opti()
-    Q, V = opti.variable(2, problem.steps + 1), opti.variable(2, problem.steps + 1)
+    n = problem.robot.nv
+    Q, V = opti.variable(n, problem.steps + 1), opti.variable(n, problem.steps + 1)
     U, J = opti.variable(m, problem.steps), 0.0
     opti.subject_to(Q[:, 0] == start[0])
     opti.subject_to(V[:, 0] == start[1])
     for k in range(problem.steps):
-        tau = casadi.vertcat(U[:, k], casadi.DM.zeros(2 - m))
+        tau = casadi.vertcat(U[:, k], casadi.DM.zeros(n - m))
         v1 = V[:, k] + h * fd(Q[:, k], V[:, k], tau)
         opti.subject_to(V[:, k + 1] == v1)
         opti.subject_to(Q[:, k + 1] == Q[:, k] + h * v1)

@@ -32,6 +32,7 @@ def _problems(robot: pp.Robot) -> list[Call]:
         "actuated": "elbow",
         "passive": None,
         "hessian": "auto",
+        "contacts": ["tool"],
     }
     return [Call("OptimalControl", pp.OptimalControl, given)]
 
@@ -54,6 +55,10 @@ def _motions(robot: pp.FreeRobot, folder: Path) -> list[Call]:
     batch = problem.solve(np.zeros((2, 2)), **bound, **goals, **most)
     guess = {"torques": np.zeros((2, robot.nv)), "states": (found.q, found.v)}
 
+    held = pp.OptimalControl(
+        robot, dt=0.01, steps=2, running=[pp.cost.torque(1.0)], contacts=["tool"]
+    )
+
     def control(**options: Any) -> np.ndarray:
         return pp.MPC(**options)(0.0, **start)
 
@@ -68,6 +73,16 @@ def _motions(robot: pp.FreeRobot, folder: Path) -> list[Call]:
             "OptimalControl.solve from a guess",
             lambda **o: problem.solve(**start, **bound, **goals, iterations=1, **o),
             guess,
+        ),
+        Call(
+            "OptimalControl.solve with contacts",
+            lambda **o: held.solve(**start, **bound, **most, **o),
+            {"schedule": np.ones((2, 1))},
+        ),
+        Call(
+            "MPC with contacts",
+            lambda **o: pp.MPC(held, first=1, **bound, **o)(0.0, **start),
+            {"schedule": np.ones((2, 1))},
         ),
         Call(
             "MPC",
@@ -115,6 +130,21 @@ def _costs(robot: pp.Robot) -> list[Call]:
     costs = [
         Call(f"cost.{kind}", lambda kind=kind, **o: problem(kind, **o), own | shared)
         for kind, own in rows.items()
+    ]
+    held: dict[str, dict[str, Any]] = {
+        "force": {"at": three},
+        "friction": {"friction": 0.7},
+        "ground": {"height": 0.0, "clearance": 0.1},
+    }
+
+    def held_problem(kind: str, **options: Any) -> pp.OptimalControl:
+        running = [pp.cost.torque(1.0, name="u"), getattr(pp.cost, kind)(**options)]
+        return pp.OptimalControl(robot, 0.01, 2, running=running, contacts=["tool"])
+
+    weights = {"weight": 1.0, "name": "goal"}
+    costs += [
+        Call(f"cost.{kind}", lambda kind=kind, **o: held_problem(kind, **o), own | weights)
+        for kind, own in held.items()
     ]
     function = {"function": lambda q, v, u: q, "weight": 1.0, "name": "rows"}
     return [*costs, Call("cost.of", lambda **o: problem("of", **o), function)]

@@ -74,8 +74,11 @@ def read_schedule(contacts: HeldFrames, schedule: Any, steps: int) -> np.ndarray
 
 
 def _holds(name: str, value: Any, core: tuple[int, ...], remedy: str) -> np.ndarray:
-    array = np.asarray(value)
-    array = array.astype(float) if array.dtype == bool else real_array(name, value, (), remedy)
+    try:
+        is_flag = np.asarray(value).dtype == bool
+    except (ValueError, TypeError, RecursionError):  # real_array says what is wrong
+        is_flag = False
+    array = np.asarray(value, dtype=float) if is_flag else real_array(name, value, (), remedy)
     if array.shape[array.ndim - len(core) :] != core:
         expected = f"(..., {', '.join(map(str, core))})"
         raise StateError(f"{name} has shape {array.shape}, expected {expected}", remedy)

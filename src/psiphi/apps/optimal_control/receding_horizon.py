@@ -108,7 +108,7 @@ class MPC:
         return mpc_files(self, name, q, v)
 
     def copy(self) -> MPC:
-        """The same controller, before its first step."""
+        """(Internal use only) The same controller, before its first step."""
         return MPC(
             self.problem, self.iterations, first=self.first, tolerance=self.tolerance,
             torques=self.torques, parameters=self.parameters, **self.goals,

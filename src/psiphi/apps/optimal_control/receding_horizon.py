@@ -126,7 +126,7 @@ class MPC:
         real_array("v", v, (self.robot.nv,), f"give nv = {self.robot.nv} numbers")
         passed = int(np.floor((t - self._start) / dt + ON_TIME))
         if self.plan is None or passed < 0 or self.plan.batch != np.shape(q)[:-1]:
-            goals = self.goals_at(t)
+            goals = self._goals_at(t)
             self.plan = self.problem.solve(
                 q, v, torques=self.torques, parameters=self.parameters, iterations=self.first,
                 tolerance=self.tolerance, schedule=self._schedule_at(t), **goals,
@@ -137,12 +137,12 @@ class MPC:
             self.plan = self.problem.solve(
                 q, v, near=self.plan, shift=passed, parameters=self.parameters,
                 iterations=self.iterations, tolerance=self.tolerance,
-                schedule=self._schedule_at(t), **self.goals_at(t),
+                schedule=self._schedule_at(t), **self._goals_at(t),
             )  # fmt: skip
         return self.plan.tau[..., 0, :]
 
-    def goals_at(self, t: float) -> dict[str, Any]:
-        """(Internal use only) The goals of the horizon that starts at t."""
+    def _goals_at(self, t: float) -> dict[str, Any]:
+        """The goals of the horizon that starts at t."""
         nodes = t + self.problem.dt * np.arange(self.problem.steps + 1)
         return {name: self._goal(name, value, nodes) for name, value in self.goals.items()}
 
@@ -163,6 +163,10 @@ class MPC:
             return value_at(what, value, float(nodes[-1]))
         core = 2 if term.cost.kind in ("pose", "orientation") else 1
         return stacked(what, value, nodes, core)
+
+    def goals_at(self, t: float) -> dict[str, Any]:
+        """(Internal use only) The goals of the horizon that starts at t."""
+        return self._goals_at(t)
 
     def __repr__(self) -> str:
         return f"<MPC of {self.problem!r}, {self.iterations} iterations a step>"

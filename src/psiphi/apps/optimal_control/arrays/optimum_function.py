@@ -72,7 +72,7 @@ def solve_arrays(problem: OptimalControl, given: Named, options: Named) -> Optim
             leads[name] = _constant_axes(problem, arg, value)
     if any(map(on_gpu, values)):
         _refuse_gpu()
-    options = dict(options) | {name: constant_numbers(name, options.get(name)) for name in GUESSES}
+    options = {name: constant_numbers(name, value) for name, value in options.items()}
     leads |= _guess_axes(options)
     batch = batch_axes("solve", leads)
     if np.broadcast_shapes(*(leads[arg.name] for arg in inputs)) != batch:

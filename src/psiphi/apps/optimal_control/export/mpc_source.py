@@ -39,6 +39,11 @@ if TYPE_CHECKING:
     from psiphi.apps.optimal_control.receding_horizon import MPC
 
 LOOPS = "backward", "look", "take"
+PLACES = (  # of the loops that the driver in C knows
+    *("q", "v", "u", "k", "K", "h", "mu", "alpha", "J", "last", "low", "high", "Q", "V", "U"),
+    *("decrease", "residual", "q0", "v0", "goal", "weight", "shift", "rho", PARAMETERS),
+    *("final_q", "final_v", "final_goal", "final_weight", "final_shift"),
+)
 CASES = 4  # of the test program: the first solution and three steps
 TOLERANCE = 1e-8
 RowPlace = tuple[str, int]  # a pointer, and the distance between two rows
@@ -68,6 +73,12 @@ class MpcSource:
             )
         self.blocks: ControlBlocks = problem.solver.family(False, False).blocks
         self.loops = {loop: RolloutCode(getattr(self.blocks, loop)) for loop in LOOPS}
+        places = {place for loop in self.loops.values() for place, *_ in loop.parameters}
+        if unknown := sorted(places.difference(PLACES)):
+            raise StateError(
+                f"C of MPC is not implemented for this problem: its loops read {unknown}",
+                "leave out what the problem has besides costs, bounds and soft limits",
+            )
         self.dialect = dialect
         self.N, self.m = problem.steps, len(problem.motors)
         self.nq, self.nv = problem.robot.nq, problem.robot.nv

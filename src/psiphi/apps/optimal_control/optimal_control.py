@@ -232,14 +232,14 @@ class OptimalControl:
         If the start, goals or parameters are arrays of torch or JAX, the result is a named tuple
         (q, v, u, converged) of such arrays, with the derivatives of their library.
         """
+        every = dict(locals())  # the arguments by name
         if parameters is None and is_foreign(self._bound):
             parameters = self._bound
         given = {"q": q, "v": v, **goals}
         given |= {} if parameters is None else {PARAMETERS: parameters}
         if has_foreign(tuple(given.values())):
-            options = {"near": near, "shift": shift, "torques": torques, "states": states}
-            options |= {"schedule": schedule, "iterations": iterations, "tolerance": tolerance}
-            options |= {"progress": progress}
+            known = ("self", "q", "v", "parameters", "goals")
+            options = {name: x for name, x in every.items() if name not in known}
             return solve_arrays(self, given, options)  # type: ignore[return-value]
         q0, v0 = request.read_start(self.robot, q, v)
         iterations = whole_number("iterations", iterations)

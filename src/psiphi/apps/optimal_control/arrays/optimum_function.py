@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 Named = Mapping[str, Any]
 STATES = ("q", "v", "u")
-GUESSES = ("torques", "states")
 
 
 class OptimalArrays(NamedTuple):

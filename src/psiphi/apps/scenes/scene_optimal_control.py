@@ -39,8 +39,8 @@ from psiphi.apps.scenes.scene_robots import joint_coordinates
 from psiphi.apps.scenes.toml_table import Table, pose
 from psiphi.robot.robot import Robot
 
-KINDS = tuple(name for name in costs.__all__ if name != "of")  # functions cannot be written in TOML
 FRAMED = ("point", "orientation", "pose", "direction")
+KINDS = ("posture", "speed", "torque", *FRAMED, "center_of_mass", "momentum")
 MOVING = ("posture", "point", "center_of_mass")  # costs whose goal may follow a path
 ZERO = ("speed", "torque", "momentum")  # costs whose desired value is 0 by default
 ITERATIONS = 100

@@ -52,8 +52,11 @@ def test_gradients_of_torch():
 def test_transforms_of_jax():
     """grad, jit, jacfwd, jacrev and vmap, with numbers beside arrays."""
     jax = pytest.importorskip("jax")
-    if not jax.config.jax_enable_x64:
-        jax.config.update("jax_enable_x64", True)
+    with jax.enable_x64(True):
+        check_transforms(jax)
+
+
+def check_transforms(jax):
     problem, (q, v, goal) = reach_problem(), reach_batch(3)
     found = problem.solve(q, v, tool=goal, tolerance=TIGHT)
     expected = found.vjp(u=2.0 * found.u, q=np.ones(found.q.shape))

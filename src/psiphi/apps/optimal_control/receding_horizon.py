@@ -111,7 +111,8 @@ class MPC:
         """(Internal use only) The same controller, before its first step."""
         return MPC(
             self.problem, self.iterations, first=self.first, tolerance=self.tolerance,
-            torques=self.torques, parameters=self.parameters, **self.goals,
+            torques=self.torques, parameters=self.parameters, schedule=self.schedule,
+            **self.goals,
         )  # fmt: skip
 
     def reset(self) -> None:

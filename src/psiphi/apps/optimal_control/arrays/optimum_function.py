@@ -116,6 +116,11 @@ def _guess_axes(options: Named) -> dict[str, tuple[int, ...]]:
         found["torques"] = np.shape(torques)[:-2]
     if (states := options["states"]) is not None and isinstance(states, tuple | list):
         found |= {f"states {i}": np.shape(x)[:-2] for i, x in enumerate(states)}
+    schedule = options["schedule"]
+    if isinstance(schedule, Mapping):
+        found |= {f"schedule {name}": np.shape(x)[:-1] for name, x in schedule.items()}
+    elif schedule is not None:
+        found["schedule"] = np.shape(schedule)[:-2]
     return found
 
 

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import runpy
 import sys
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -35,16 +37,21 @@ STANDS = {  # joint angles of the robots that stand on a ground
         )
     },
 }
+TROT = "trot"  # the page of the policy that examples/train_walk.py learnt
+ROOT = Path(__file__).parents[1]
 STOP = 200.0  # N m/rad, of a joint beyond its limits on a ground
 
 
 def pages(names: Iterable[str] | None = None) -> dict[str, str]:
     """{name: text} of these live pages (default: all)."""
-    return {name: page(name) for name in names or (*pp.robots.bundled(), *pp.scenes.names())}
+    every = *pp.robots.bundled(), *pp.scenes.names(), TROT
+    return {name: page(name) for name in names or every}
 
 
 def page(name: str) -> str:
-    """The live page of a robot or scene."""
+    """The live page of a robot or scene, or of the trot."""
+    if name == TROT:
+        return trot()
     if name in pp.scenes.names():
         return live_page.live_html(pp.scenes.load(name))
     robot, title = pp.load(name), pp.robots.source(name)["title"]
@@ -54,6 +61,13 @@ def page(name: str) -> str:
         return live_page.live_html(robot, q=q, title=title, contacts=ground)
     load = "tool" if "tool" in robot.frames and robot.joints[0].kind != "free" else None
     return live_page.live_html(robot, q=posture(robot), title=title, payload=load)
+
+
+def trot() -> str:
+    """The page of `examples/trot.py`: a policy moves ANYmal by the user's command."""
+    script = runpy.run_path(str(ROOT / "examples" / "trot.py"))
+    with tempfile.TemporaryDirectory() as folder:
+        return script["main"](["--out", f"{folder}/trot.html"]).read_text(encoding="utf-8")
 
 
 def with_stops(robot: pp.Robot) -> pp.Robot:

@@ -12,7 +12,9 @@ torch = pytest.importorskip("torch")
 
 @pytest.fixture(scope="module")
 def script():
-    return runpy.run_path(str(ROOT / "examples" / "train_walk.py"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "examples"))  # as of `python examples/train_walk.py`
+        yield runpy.run_path(str(ROOT / "examples" / "train_walk.py"))
 
 
 def test_the_script_trains(script, capsys, tmp_path):

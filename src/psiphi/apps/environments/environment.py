@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -37,6 +39,7 @@ from psiphi.apps.environments.state_resets import seed_words
 from psiphi.apps.environments.terms.term_state import COUNTER, EPISODE, KEY
 from psiphi.apps.environments.torch_env import TorchEnvironment
 from psiphi.apps.environments.vector_env import MAX_COUNT
+from psiphi.apps.viewer.live import policy_page
 from psiphi.compiler.ir.lane_blocks import WORD
 from psiphi.model.contact.ground import Ground
 from psiphi.robot.robot import Robot
@@ -400,6 +403,23 @@ class Environment:
         `.motion` is a `pp.Trajectory`: `env.episode(policy).motion.html("episode.html")`.
         """
         return run_episode(self, policy, number, episode, seed, steps)
+
+    def html(
+        self,
+        path: str | os.PathLike[str],
+        policy: Callable[[Any], Any],
+        command: Numbers | None = None,
+        **options: Any,
+    ) -> Path:
+        """Write a live page in which `policy` moves the robot: one HTML file that simulates it,
+        with sliders for the commands. The user can pull the robot.
+
+        `policy` takes the observations of the group "policy" (size,) and returns an action; it is
+        traced, as terms are, and compiled to WebAssembly with them. `command` are the first values
+        of the commands; `options` those of `robot.html`: title=, shapes=, meshes=. The actuation
+        is `pp.PD`; noise, randomisation, effort limits and pushes are left out.
+        """
+        return policy_page.policy_html(self, path, policy, command, **options)
 
     # -- other libraries ---------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 In: a robot, a scene or a motion. Out: a page in which the robot is simulated (`live_page.py`), or a
 server for the browser (`viser_viewer.py`). Read `live_page.py` first.
 
+    policy_page.py       a live page in which the policy of an environment moves the robot
     live_page.py         the HTML of a live page: data, compiled step, controls
     interactive_step.py  the simulation step of the page, with all user inputs as arguments
     live_controls.py     slider ranges and initial gains

@@ -17,6 +17,8 @@ the contacts if the page is made with limits="block".
 If a link carries a payload, the robot's free parameters
 are base_parameters + payload_mass unit_payload, where `unit_payload` is the change by 1 kg.
 
+With a policy (`policy_page.py`), `act` computes the aim of the motors from the state.
+
 The blocks are those of a rollout (`rollout_program.py`), and the law is `pp.PD` with gravity.
 `live_page.py` compiles them to WebAssembly.
 """
@@ -26,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -35,6 +38,7 @@ from psiphi.compiler.ir.block_frame import BlockFrame, NamedBlocks
 from psiphi.compiler.ir.lane_blocks import GRID_POINTS
 from psiphi.compiler.passes import UNROLL_LIMIT
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.model.manifold import Manifold
 from psiphi.model.spatial.scalar_arrays import stack_entries
 from psiphi.model.spatial.screws import cross
@@ -60,6 +64,7 @@ def scaled_gravity(m: Manifold, g: AnyScalar, gravity_share: AnyScalar) -> Value
 
 LAW = (Step("gravity", {"tau": "g"}), Step(scaled_gravity), Step(feedback_with_gravity))
 PICTURE = "picture."  # of the places of heights that a picture needs
+ACTIONS = ("env.action", "env.previous_action")  # of an environment, the last one first
 LAW_NUMBERS = ("kp", "kd", "gravity_share", "q_ref", "v_ref")
 # between law and losses
 PULL_BLOCKS = ("link_velocities", "pull", "wrench_torques", "gravity_torque", "applied_torque")
@@ -70,6 +75,7 @@ def interactive_program(
     method: str,
     stops: JointStops | None = None,
     ground: GroundContact | None = None,
+    policy: PagePolicy | None = None,
 ) -> InteractiveProgram:
     """The blocks of a step. With `stops`, also those of a step that stops at joint limits; with
     `ground`, those of the contacts of a robot with it."""
@@ -103,7 +109,42 @@ def interactive_program(
         implicit_springs=bool(springs.active),
         contacts=ground,
     )
-    return InteractiveProgram(system, options, springs)
+    return InteractiveProgram(system, options, springs, policy)
+
+
+@dataclass(frozen=True, eq=False)
+class PagePolicy:
+    """A policy that moves the robot of a page: aim = scale action for the joints with motors.
+
+    `code` computes the action from the state, the command and the last two actions; it acts for
+    `every` steps, from `delay` steps later on. `commands` are names, ranges and first values.
+    """
+
+    RESULT: ClassVar[str] = "policy.action"
+    code: StraightCode
+    posture: np.ndarray
+    motors: np.ndarray
+    scale: np.ndarray
+    every: int
+    delay: int
+    commands: tuple[tuple[str, float, float, float], ...]
+    kp: np.ndarray
+    kd: np.ndarray
+
+    def blocks(self, nv: int) -> NamedBlocks:
+        """The policy, and the block that makes its action the aim."""
+        sizes = dict.fromkeys((self.RESULT, *ACTIONS), len(self.motors))
+
+        def rule(**places: np.ndarray) -> Values:
+            action, aim = places[self.RESULT], np.zeros(nv, dtype=object)
+            aim[self.motors] = action * self.scale
+            last, before = ACTIONS
+            return {last: 1.0 * action, before: 1.0 * places[last], "aim": aim}
+
+        return {
+            "policy": (self.code, {}),
+            "policy_action": (trace("policy_action", sizes, rule), {}),
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +152,7 @@ class InteractiveProgram(RolloutProgram):
     """The program of a rollout with user inputs, and with the joint springs as constants."""
 
     springs: JointSprings
+    policy: PagePolicy | None = None
 
     @property
     def frames(self) -> tuple[str, ...]:
@@ -195,6 +237,8 @@ class InteractiveProgram(RolloutProgram):
             )
         if self.options.contacts is not None:
             known |= self._ground_blocks(self.options.contacts)
+        if self.policy is not None:
+            known |= self.policy.blocks(m.nv)
         if isinstance(self.system, System) and self.system.contacts:
             known["applied_force"] = (
                 step_blocks.force_block(m, ("damping",), False, self.options.springs),
@@ -296,6 +340,8 @@ class InteractiveProgram(RolloutProgram):
         begin = ("start", *ground, *springs, *set_up)
         called = {"begin": begin, "aim": set_up, "look": self.picture_blocks}
         free = tuple(name for name in self.order if name != STOP_LOOP.name)
+        if self.policy is not None:
+            called["act"] = ("policy", "policy_action")
         return (
             called
             | {"step": free}

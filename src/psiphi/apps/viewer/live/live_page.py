@@ -21,7 +21,12 @@ from psiphi._util.escape import html, script_json
 from psiphi._util.text import count_of, shown
 from psiphi._util.validate import one_of, robot_of
 from psiphi.apps.viewer import html_page
-from psiphi.apps.viewer.live.interactive_step import InteractiveProgram, interactive_program
+from psiphi.apps.viewer.live.interactive_step import (
+    ACTIONS,
+    InteractiveProgram,
+    PagePolicy,
+    interactive_program,
+)
 from psiphi.apps.viewer.live.live_controls import (
     PULL_STRETCH,
     control_bounds,
@@ -69,6 +74,7 @@ STEP_INPUTS = (
     "home",
     "aim",
     "law.kp",
+    "law.kd",
     "law.gravity_share",
     "law.motors",
     "motor_damping",
@@ -85,6 +91,8 @@ USER_INPUTS = (
     "pull_target",
     "pull_stiffness",
     "pull_damping",
+    *ACTIONS,
+    "env.command",
 )
 OUTPUTS = (
     "Q",
@@ -118,6 +126,7 @@ class LivePage:
     payload: str = ""  # the frame that carries a load
     limits: str = "ignore"  # or "block"; without a ground the initial state of the page's switch
     ground: Ground | None = None  # that the robot's contact points touch
+    policy: PagePolicy | None = None  # that moves the robot on its ground
 
     @property
     def robot(self) -> Robot:
@@ -130,7 +139,7 @@ class LivePage:
         if self.ground is None:
             return interactive_program(plant.system, self.method, joint_stops(plant))
         contacts = ground_contact(plant, self.ground, self.limits, OF)
-        return interactive_program(plant.system, self.method, ground=contacts)
+        return interactive_program(plant.system, self.method, ground=contacts, policy=self.policy)
 
     @cached_property
     def free_robot(self) -> FreeRobot | None:
@@ -360,7 +369,24 @@ def live_data(page: LivePage, view: Scene) -> dict:
         "up": view.view_rotation.tolist(),
         **control_bounds(robot, program, page.motors, page.q0, page.h, view.pieces),
         **({} if page.ground is None else standing_controls(robot, page.q0, page.h)),
+        **({} if page.policy is None else _policy_data(page.policy)),
         **({} if page.free_robot is None else {"load": _payload_data(page, page.free_robot)}),
+    }
+
+
+def _policy_data(policy: PagePolicy) -> dict:
+    """The rhythm of a policy, its commands, and the gains of its environment."""
+    kp, kd = (max(float(x.max()), 1e-9) for x in (policy.kp, policy.kd))
+    return {
+        "policy": {"every": policy.every, "delay": policy.delay, "home": policy.posture.tolist()},
+        "commands": [
+            dict(zip(("name", "low", "high", "value"), row, strict=True)) for row in policy.commands
+        ],
+        "kp": [kp, 2.0 * kp],
+        "kd": [kd, 2.0 * kd],
+        "scale": (policy.kp / kp).tolist(),
+        "dampers": (policy.kd / kd).tolist(),
+        "most": None,
     }
 
 

@@ -1,6 +1,7 @@
 // Runs the simulation: calls psiphi's compiled functions (`step`, `look`, ...), draws the results and passes on user input.
 const L = S.live, h = L.h, U = L.up;
 const G = L.ground;  // null: nothing touches a ground
+const P = L.policy;  // undefined: the user moves the targets of the motors
 const MODES = { hold: [1, 1, 1], pd: [1, 1, 0], float: [0, 0, 1], fall: [0, 0, 0] };  // proportional, damping, gravity
 if (G) MODES.hold = MODES.pd;  // the legs carry more than g(q), by their stiffness
 const LAWS = { hold: G ? "τ = kp (q* − q) − kd v" : "τ = kp M (q* − q) − kd M v + g(q)", pd: "τ = kp M (q* − q) − kd M v", float: "τ = g(q): gravity compensation", fall: "τ = 0" };
@@ -26,6 +27,8 @@ function slider(place, { name, low, high, value, unit, log, title }, changed) {
 const friction = G ? Math.max(...G.numbers["contact.friction"]) : 0;
 function made() {
   const place = $("sliders");
+  for (const c of L.commands || []) c.slider = slider(place, { ...c, unit: "", title: "what the policy is to do" }, command);
+  if (P) { L.joints = []; document.querySelector("#modes span").textContent = "policy"; }
   if (L.motors.some(x => x)) {
     const title = G ? "of each joint, per radian; less where the joint is too light for it" : "times the diagonal of the mass matrix";
     sliders.kp = slider(place, { name: "stiffness kp", low: 0, high: L.kp[1], value: L.kp[0], unit: G ? "Nm" : "1/s²", title }, controls);
@@ -33,7 +36,7 @@ function made() {
   }
   if (G) sliders.friction = slider(place, { name: "ground friction", low: 0, high: Math.max(1.5, friction), value: friction, unit: "", title: "Coulomb's coefficient; a foot holds while the tangential force is at most this times the normal force" }, controls);
   if (L.gravity) sliders.gravity = slider(place, { name: "gravity", low: 0, high: 2 * L.gravity, value: L.floats && !G ? 0 : L.gravity, unit: "m/s²" }, controls);
-  sliders.damping = slider(place, { name: "joint damping", low: 0, high: 10, value: L.floats && L.gravity ? 1 : 0, unit: "1/s", title: `viscous damping of each ${G ? "joint" : "coordinate"}, times the diagonal of the mass matrix` }, controls);
+  sliders.damping = slider(place, { name: "joint damping", low: 0, high: 10, value: L.floats && L.gravity && !P ? 1 : 0, unit: "1/s", title: `viscous damping of each ${G ? "joint" : "coordinate"}, times the diagonal of the mass matrix` }, controls);
   if (L.load && L.load.most) sliders.load = slider(place, { name: "payload", low: 0, high: L.load.most, value: 0, unit: "kg" }, aim);
   sliders.pull = slider(place, { name: "pull stiffness", low: L.pull / 20, high: L.pull * 5, value: L.pull, unit: "N/m", log: true, title: "of the spring between the pointer and the robot" }, controls);
   const targets = document.querySelector("#targets .rows");
@@ -51,7 +54,9 @@ function controls() {  // copies the sliders to the inputs of the step
   if (!F) return;
   for (let i = 0; i < L.motors.length; i++) {
     F["law.kp"][i] = p * L.motors[i] * Math.min((sliders.kp ? sliders.kp.value : 0) * L.scale[i], L.most ? L.most[i] : Infinity);
-    F.motor_damping[i] = d * L.motors[i] * (sliders.kd ? sliders.kd.value : 0) * L.scale[i];
+    const kd = d * L.motors[i] * (sliders.kd ? sliders.kd.value : 0);
+    if (P) F["law.kd"][i] = kd * L.dampers[i];  // a part of the torque, as in the environment
+    else F.motor_damping[i] = kd * L.scale[i];
     F["law.gravity_share"][i] = g * w;
     F.losses[i] = sliders.damping.value * L.inertia[i] * (G ? L.motors[i] : 1);  // no drag on the base
   }
@@ -62,6 +67,11 @@ function controls() {  // copies the sliders to the inputs of the step
     F.pull_damping[k] = 2 * Math.sqrt(F.pull_stiffness[k] * m);
   });
   dirty = true;
+}
+function command() { if (F) (L.commands || []).forEach((c, i) => { F["env.command"][i] = c.slider.value; }); }
+function think(k) {  // the policy acts at the start of a control step, and on the motors after its delay
+  if (k % P.every === 0) F.code.act();
+  if (k % P.every === P.delay) F.code.aim();
 }
 function aim() {
   if (!F) return;
@@ -74,8 +84,9 @@ function aim() {
 function restart() {
   steps = due = 0; kept = 1; wall = gone = 0; solved = worst = 0;
   if (!F) return;
-  F.q.set(L.start.q); F.v.set(L.start.v); F.home.set(L.start.q); F.h[0] = h; F.mobility.set(L.mobility);
+  F.q.set(L.start.q); F.v.set(L.start.v); F.home.set(P ? P.home : L.start.q); F.h[0] = h; F.mobility.set(L.mobility);
   F.pulled.fill(0); if (F["law.motors"]) F["law.motors"].set(L.motors);
+  if (P) { F["env.action"].fill(0); F["env.previous_action"].fill(0); F.aim.fill(0); command(); }
   controls(); aim(); F.code.begin();
   for (const reason in heard) delete heard[reason];
   note("", L.floats && L.gravity && !G && !(sliders.gravity.value > 0) ? "The floor has no contact, so gravity starts at zero. Pull the robot, or increase gravity and it falls." : "");
@@ -85,7 +96,7 @@ function advance(count, budget = Infinity) {  // at most `count` steps, within `
   const begin = performance.now();
   const step = $("ends").checked ? F.code.blocked : F.code.step;
   let done = 0;
-  while (done < count) { step(); done++; if (!(done & 7) && performance.now() - begin > budget) break; }
+  while (done < count) { if (P) think(steps + done); step(); done++; if (!(done & 7) && performance.now() - begin > budget) break; }
   steps += done;
   if (G) unsolved();
   if (!F.Q.every(isFinite) || !F.V.every(isFinite)) stop("The simulation diverged: the gains are too large for this step size. Reduce them and restart.");

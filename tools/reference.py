@@ -215,6 +215,7 @@ EXAMPLES = {  # for names whose example cannot be built from the argument names
     "Environment.episode": "env.episode(lambda seen: np.zeros(2), steps=5).rewards",
     "Environment.vector": "make = env.vector  # make(8) needs gymnasium",
     "Environment.single": "make = env.single  # make() needs gymnasium",
+    "Environment.html": 'write = env.html  # write("page.html", policy) needs pp.PD and a ground',
     "Environment.torch": "make = env.torch  # make(8) needs torch",
     "Environment.jax": "make = env.jax  # make() needs JAX",
     "pp.Study": (

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
+from psiphi._util.errors import StateError
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 
 N, DT, DECIMATION = 9, 0.004, 3
@@ -190,7 +191,9 @@ def test_torques_too():
     ("options", "words"),
     [
         (dict(randomize={"weight": 1.0}), "randomize is .* expected some of mass"),
-        (dict(randomize={"damping": 1.0}), "randomize is .* expected some of mass"),
+        (dict(randomize={"stiffness": 1.0}), "randomize is .* expected some of mass"),
+        (dict(randomize={"damping": 1.0}), "the damping of joints does not act"),
+        (dict(randomize={"damping": 1.0}, damping=True), "have no damping"),
         (dict(randomize={}), "randomize is"),
         (dict(randomize={"mass": {"leg": 1.0}}), "leg"),
         (dict(randomize={"mass": "heavy"}), "heavy"),
@@ -269,3 +272,45 @@ def test_times_in_the_air():
         assert not seen["policy"][over, 1:3].any()
         air[over] = 0.0
     assert flights > 20 and long > 3
+
+
+def test_damping_differs_by_episode():
+    """Each environment moves as a robot with its damping does, which is implicit on a ground."""
+    build = pp.Builder("damped")
+    build.body("ball", mass=1.0, inertia=0.004 * np.eye(3))
+    build.body("arm", mass=0.4, com=(0.0, 0.0, 0.2), inertia=0.002 * np.eye(3))
+    build.body("hand", mass=0.1, com=(0.0, 0.0, 0.1), inertia=0.001 * np.eye(3))
+    build.joint("base", "free", "world", "ball")
+    build.joint("elbow", "revolute", "ball", "arm", axis=(0, 1, 0), effort=4.0, damping=0.05)
+    build.joint("wrist", "revolute", "arm", "hand", xyz=(0, 0, 0.4), axis=(0, 1, 0), effort=1.0)
+    robot = build.build().with_contacts({"ball": pp.Sphere(0.1)})
+    q0 = robot.neutral()
+    q0[2] = 0.1
+    options = dict(
+        actuation=pp.PD(robot, q0, kp=20.0, kd=0.0),
+        observations=["q"],
+        rewards={"alive": 1.0},
+        q0=q0,
+        v0=[0.0] * 6 + [3.0, -4.0],
+        dt=DT,
+        decimation=DECIMATION,
+    )
+    numbers = {"elbow": {"uniform": (0.2, 4.0), "relative": True}, "wrist": (0.0, 2.0)}
+    ground = pp.Ground(friction=0.5)
+    env = pp.environment(robot, ground, damping=True, randomize={"damping": numbers}, **options)
+    state, _ = env.reset(N, seed=4)
+    b = state["damping"].copy()
+    assert not b[:, :6].any() and (b[:, 6] > 0.01).all() and (b[:, 6] < 0.2).all()
+    assert np.ptp(b[:, 7]) > 0.5
+    start, found = state, env.step(state, np.zeros((N, 2)))[0]
+    assert (found["damping"] == b).all()
+    for i in range(N):
+        alone = dict(damping=b[i], dt=DT, steps=DECIMATION, contacts=ground)
+        law = pp.PD(robot, q0, kp=20.0, kd=0.0)
+        motion = pp.rollout(robot, start["q"][i], start["v"][i], tau=law, **alone)
+        np.testing.assert_allclose(found["q"][i], motion.q[-1], atol=1e-12)
+        np.testing.assert_allclose(found["v"][i], motion.v[-1], atol=1e-10)
+    with pytest.raises(StateError, match="damping of joints does not act"):
+        pp.environment(robot, ground, randomize={"damping": numbers}, **options)
+    with pytest.raises(StateError, match="which may diverge"):
+        pp.environment(robot, damping=True, randomize={"damping": numbers}, **options)

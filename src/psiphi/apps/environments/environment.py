@@ -129,9 +129,9 @@ def environment(
     nothing else.
 
     `randomize` is {word: distribution} for each episode: "mass", "inertia", "com", "armature",
-    "kp", "kd" and "ground_friction", as in the table [vary] of studies. `pushes` changes the
-    velocity every `push_interval` seconds, {"x": (-0.5, 0.5)}. Actions act `action_delay` seconds
-    late.
+    "damping", "kp", "kd" and "ground_friction", as in the table [vary] of studies. `pushes` changes
+    the velocity every `push_interval` seconds, {"x": (-0.5, 0.5)}. Actions act `action_delay`
+    seconds late.
 
     The other arguments are those of `pp.rollout`.
 

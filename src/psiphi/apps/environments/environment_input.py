@@ -20,7 +20,7 @@ from psiphi._util.validate import (
     real_array,
     robot_of,
 )
-from psiphi.apps.environments.randomization import Randomization, read_randomization
+from psiphi.apps.environments.randomization import Randomization, check_damping, read_randomization
 from psiphi.apps.environments.state_resets import Resets, read_resets, sampled
 from psiphi.apps.environments.step_events import Events, read_events, step_count
 from psiphi.apps.environments.terms.term_state import TermSetup, TermState
@@ -45,6 +45,7 @@ NamedTerm = str | Callable[[TermState], Any]
 POLICY = "policy"  # the group of observations that a policy gets
 OPTIONS = ("scale", "noise")  # of an observation
 MAX_DECIMATION = 100_000
+IMPLICIT_LOSSES = "implicit_losses"  # the place of their mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +132,9 @@ def read_input(
     if ground is not None:
         check_ground("environment: ground", ground)
     posture = _posture(plant, actuation, q0)
-    randomization, actuation = read_randomization(plant.robot, actuation, ground, randomize)
+    randomization, actuation = read_randomization(
+        plant.robot, actuation, ground, randomize, simulation["damping"]
+    )
     plant = Plant(randomization.robot)
     h = positive_number("dt", dt, "give seconds, such as 0.005")
     count = positive_count("decimation", decimation, MAX_DECIMATION)
@@ -145,6 +148,7 @@ def read_input(
     law = arguments.rollout_input(plant, actuation, (), 1, h, None)
     stops = JointStops(plant) if arguments.has_stops else None
     options = law.options(plant, method, False, stops)
+    check_damping(randomization, options.losses, method)
     motors = np.setdiff1d(np.arange(plant.nv), plant.unactuated_indices)
     if actuation is not None:
         motors = np.flatnonzero(actuation.motors)
@@ -168,6 +172,9 @@ def read_input(
     )
     constants = {**law.constants(), "h": np.array([h])}
     constants |= dict(zip((PARAMETERS,), parameters_of(plant.robot), strict=False))
+    if IMPLICIT_LOSSES in constants:
+        mask = randomization.implicit_losses(constants[IMPLICIT_LOSSES])
+        constants[IMPLICIT_LOSSES] = mask
     return EnvironmentInput(
         setup,
         RolloutProgram(plant.system, options),

@@ -6,7 +6,7 @@ They are inputs of the kernel, so that other values need no compilation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,9 +32,10 @@ from psiphi.robot.robot import Robot
 from psiphi.simulation.compiled_rollout.contact_blocks import contact_place
 from psiphi.simulation.compiled_rollout.rollout_program import law_place
 from psiphi.simulation.control.control_law import Controller
+from psiphi.simulation.forces.damping_and_friction import ALWAYS_IMPLICIT
 
-ARMATURE, FRICTION = "armature", contact_place("friction")
-WORDS = (*LINK_WORDS, ARMATURE, *DEFAULT_GAINS, GROUND_FRICTION)
+ARMATURE, DAMPING, FRICTION = "armature", "damping", contact_place("friction")
+WORDS = (*LINK_WORDS, ARMATURE, DAMPING, *DEFAULT_GAINS, GROUND_FRICTION)
 NOT_NEGATIVE = ("uniform", "loguniform", "choice")  # distributions whose numbers are samples
 
 
@@ -51,6 +52,14 @@ class Randomization:
     def sizes(self) -> dict[str, int]:
         """{place: size} of the numbers that differ."""
         return {place: len(x) for place, x in self.nominal.items()}
+
+    def implicit_losses(self, mask: np.ndarray) -> np.ndarray:
+        """The mask of implicit losses, 1 also where the damping differs by episode."""
+        out = np.array(mask, dtype=float)
+        for one in self.variations:
+            if one.word == DAMPING:
+                out[..., list(self._entries(one)[1])] = 1.0
+        return out
 
     def sample(self, s: TermState) -> dict[str, list[Any]]:
         """The numbers of an episode, by the place of the new value."""
@@ -71,8 +80,8 @@ class Randomization:
         """The place of a number, and its entries there."""
         if one.word == GROUND_FRICTION:
             return FRICTION, range(len(self.nominal[FRICTION]))
-        if one.word in DEFAULT_GAINS:
-            place = law_place(one.word)
+        if one.word in (DAMPING, *DEFAULT_GAINS):
+            place = DAMPING if one.word == DAMPING else law_place(one.word)
             if not one.name:
                 return place, range(len(self.nominal[place]))
             return place, [self.robot.joint(one.name).v_slice.start + one.index]
@@ -86,7 +95,11 @@ class Randomization:
 
 
 def read_randomization(
-    robot: Robot, controller: Controller | None, ground: Ground | None, value: object
+    robot: Robot,
+    controller: Controller | None,
+    ground: Ground | None,
+    value: object,
+    damping: object = False,
 ) -> tuple[Randomization, Controller | None]:
     """The argument `randomize`, and the controller of the robot with free parameters."""
     if value is None:
@@ -97,12 +110,15 @@ def read_randomization(
             f"randomize is {shown(value)}, expected some of {', '.join(WORDS)}",
             nearest(unknown[0], WORDS) if unknown else 'randomize={"mass": {"base": (5.0, 7.0)}}',
         )
+    if DAMPING in value and damping is not True:
+        cause = f"randomize: the damping of joints does not act, damping is {shown(damping)}"
+        raise StateError(cause, "give damping=True")
     gains = controller is not None and set(DEFAULT_GAINS) <= set(controller.numbers)
     start: dict[str, Any] = dict.fromkeys(DEFAULT_GAINS, 1.0)
     start |= {} if ground is None else {GROUND_FRICTION: ground.friction}
     law = "pd" if gains else "none" if controller is None else type(controller).__name__
     table = Table("pp.environment", "randomize", {k: _plain(x) for k, x in value.items()})
-    found = read_variations(table, robot, law, {}, start)
+    found = read_variations(table, robot, law, {DAMPING: damping}, start)
     for one in found:
         numbers, kind = one.distribution.numbers, one.distribution.kind
         if one.distribution.is_grid:
@@ -118,12 +134,27 @@ def read_randomization(
         if controller is not None:
             controller = copy(controller)
             controller.robot = robot
+    if any(x.word == DAMPING for x in found):
+        nominal[DAMPING] = np.array(original.damping, dtype=float)
     for word in DEFAULT_GAINS:
         if controller is not None and any(x.word == word for x in found):
             nominal[law_place(word)] = _row(word, controller.numbers[word], robot.nv)
     if ground is not None and any(x.word == GROUND_FRICTION for x in found):
         nominal[FRICTION] = _row("friction", ground.friction, len(robot.contact_points))
     return Randomization(robot, original, found, nominal), controller
+
+
+def check_damping(randomization: Randomization, losses: Sequence[str], method: str) -> None:
+    """Raise for a damping that differs by episode, and does not act, or may be too stiff."""
+    if DAMPING not in randomization.sizes:
+        return
+    robot = randomization.original
+    if DAMPING not in losses:
+        cause = f"randomize: the joints of {robot.name} have no damping"
+        raise StateError(cause, "use a robot whose file says damping, or leave the word out")
+    if method not in ALWAYS_IMPLICIT:
+        cause = f"randomize: damping with the method {method!r}, which may diverge"
+        raise StateError(cause, 'give method="euler", or a ground: damping is implicit there')
 
 
 def _freed(

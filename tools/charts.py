@@ -181,7 +181,9 @@ def learning(rows: list[dict[str, str]], goal: float = 0.2) -> str:
         'stroke-width="2" stroke-dasharray="6 4"/>'
     )
     for seed, color in zip(
-        sorted({row["seed"] for row in rows}), ("#3b6ea5", "#5a9e6f"), strict=False
+        sorted({row["seed"] for row in rows}),
+        ("#3b6ea5", "#5a9e6f", "#8a6fb0", "#7d8794"),
+        strict=False,
     ):
         points = " ".join(
             f"{x(float(row['seconds']))},{y(float(row['error']))}"

@@ -368,10 +368,16 @@ def live_data(page: LivePage, view: Scene) -> dict:
         "pull": mass * 10.0 / (PULL_STRETCH * view.extent[1]),
         "up": view.view_rotation.tolist(),
         **control_bounds(robot, program, page.motors, page.q0, page.h, view.pieces),
-        **({} if page.ground is None else standing_controls(robot, page.q0, page.h)),
-        **({} if page.policy is None else _policy_data(page.policy)),
+        **_ground_controls(page),
         **({} if page.free_robot is None else {"load": _payload_data(page, page.free_robot)}),
     }
+
+
+def _ground_controls(page: LivePage) -> dict:
+    """The gains of a robot on its feet, or those of its policy."""
+    if page.policy is not None:
+        return _policy_data(page.policy)
+    return {} if page.ground is None else standing_controls(page.robot, page.q0, page.h)
 
 
 def _policy_data(policy: PagePolicy) -> dict:

@@ -6,6 +6,7 @@ In: a TOML file or keyword arguments. Out: a `Study`, stored on disk. Read `stud
     study_config.py         The configuration, read from TOML or from the same keys in Python
     parameter_variation.py  Which parameters vary: the table [vary]
     distributions.py        How a parameter varies: uniform, normal, choice, grid
+    study_sensors.py        What is measured: the tables [sensors.NAME]
     motion_inputs.py        From motion numbers to the arguments of `pp.rollout`
     chunks.py               Computes the motions of one chunk
     workers.py              Runs the chunks in this process or on a Dask cluster

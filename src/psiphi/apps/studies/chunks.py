@@ -6,6 +6,7 @@ such step, and its final state is NaN.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,33 @@ from psiphi.apps.studies.motion_inputs import (
     MotionInputs,
 )
 from psiphi.apps.studies.study_config import StudyConfig
+from psiphi.apps.studies.study_sensors import measurements
 from psiphi.backends.cuda import driver_bindings
 from psiphi.backends.cuda.dlpack import DeviceArray
 from psiphi.model.components import joint_of_entry
 from psiphi.simulation.rollout.rollout import rollout
 from psiphi.simulation.simulate.events import is_finite_state
+from psiphi.simulation.simulate.simulate import simulate
+from psiphi.simulation.simulation_errors import MotionWarning
+from psiphi.simulation.trajectory.trajectory import Trajectory
 
 GPU_ANGLE_LIMIT = 9000.0  # rad: GPU and CPU results are bitwise equal up to 10 000
 STATE_BUDGET = 1 << 22  # numbers in the states that are held at once when every step is checked
+
+
+def simulate_every_step(config: StudyConfig, inputs: MotionInputs) -> Trajectory:
+    """The motions of these inputs with every step, as `pp.simulate` records them."""
+    return simulate(
+        inputs.system,
+        inputs.q,
+        inputs.v,
+        inputs.tau,
+        compiled=True,
+        duration=config.steps * config.dt,
+        dt=config.dt,
+        **config.options,
+        contacts=inputs.ground or "hold",
+    )
 
 
 class Chunk:
@@ -45,8 +65,37 @@ class Chunk:
 
     def run(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
         """The stored rows of these motions, by the names of `zarr_store.py`."""
+        self.sampler = self.sampler or InputSampler(self.config)
+        return self._states(numbers) | self._measurements(numbers)
+
+    def _measurements(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
+        """What the sensors measure, of motions that are simulated with every step, in batches that
+        fit STATE_BUDGET."""
         config = self.config
-        self.sampler = self.sampler or InputSampler(config)
+        assert self.sampler is not None
+        out = {x.array: np.full((len(numbers), *x.shape), np.nan) for x in config.sensors}
+        if not out:
+            return out
+        fault = self.sampler.motions(numbers).fault
+        started = np.flatnonzero(fault == 0)
+        numbers_of_state = config.robot.nq + 3 * config.robot.nv
+        size = max(1, STATE_BUDGET // ((config.steps + 1) * numbers_of_state))
+        for i in range(0, len(started), size):
+            rows = started[i : i + size]
+            inputs = self.sampler.motions(numbers[rows])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", MotionWarning)
+                motion = simulate_every_step(config, inputs)
+            with np.errstate(all="ignore"):
+                found = measurements(config.sensors, motion, numbers[rows], config.seed)
+            for name, values in found.items():
+                out[name][rows] = values
+        return out
+
+    def _states(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
+        """The rows of the states and failures."""
+        config = self.config
+        assert self.sampler is not None
         if config.fail_limits or config.fail_speed < np.inf:
             return self._run_every_step(numbers)
         motions = self.sampler.motions(numbers)

@@ -11,6 +11,7 @@ duration, dt, method, hold, damping, friction, springs, effort, limits, actuated
 [vary]                      see `parameter_variation.py`
 [keep] every, quantiles     steps between stored samples (0: none); quantiles of the report
 [fail] limits, speed        failures besides divergence, checked after every step
+[sensors.NAME]              see `study_sensors.py`
 """
 
 from __future__ import annotations
@@ -41,10 +42,12 @@ from psiphi.apps.scenes.scene_file import load as load_scene
 from psiphi.apps.scenes.scene_robots import joint_coordinates, robot_from_table
 from psiphi.apps.scenes.toml_table import Table, read_toml
 from psiphi.apps.studies.parameter_variation import Variation, read_variations
+from psiphi.apps.studies.study_sensors import StudySensor, read_sensors, sensor_values
 from psiphi.apps.viewer.recorded_motion import rest_configuration
 from psiphi.model.contact.ground import Ground
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
+from psiphi.simulation.sensors.sensor_models import Sensor
 from psiphi.simulation.start_checks import step_count, step_size
 
 StudySource: TypeAlias = str | os.PathLike[str] | Mapping[str, object] | Robot | System
@@ -100,6 +103,7 @@ class StudyConfig:
     fail_limits: bool
     fail_speed: float
     spec: dict[str, Any]
+    sensors: tuple[StudySensor, ...] = ()
 
     @property
     def robot(self) -> Robot:
@@ -155,6 +159,8 @@ def _toml_values(name: str, value: Any, depth: int = 0) -> Any:
         return {key: _toml_values(key, x, depth + 1) for key, x in value.items()}
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
+    if isinstance(value, Sensor):
+        return _toml_values(name, sensor_values(value), depth + 1)
     if isinstance(value, Ground):
         given = {field.name: getattr(value, field.name) for field in fields(Ground)}
         present = {key: x for key, x in given.items() if x is not None}
@@ -217,6 +223,8 @@ def _read_config(top: Table, folder: Path) -> StudyConfig:
     limits, speed = fail.flag("limits", False), fail.number("speed", math.inf, 0.0)
     keep.reject_unknown()
     fail.reject_unknown()
+    contacts = {"contacts": "hold" if ground is None else ground}
+    sensors = read_sensors(top, system, (q0, v0), (steps, dt), {**options, **contacts})
     title = top.text("title", robot.name)
     numbers = {"motions": motions, "seed": seed, "chunk": chunk, "dt": dt, "steps": steps}
     resolved = {"scene": dict(scene), "vary": [astuple(x) for x in variations]}
@@ -242,6 +250,7 @@ def _read_config(top: Table, folder: Path) -> StudyConfig:
         fail_limits=limits,
         fail_speed=speed,
         spec=spec,
+        sensors=sensors,
     )
 
 

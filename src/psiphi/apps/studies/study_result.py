@@ -8,20 +8,20 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.late_methods import with_late_methods
-from psiphi._util.text import count_of, shown
+from psiphi._util.text import count_of, nearest, shown
 from psiphi._util.validate import flag, is_list, read_array, whole_number
 from psiphi._util.validate import path as path_text
+from psiphi.apps.studies.chunks import simulate_every_step
 from psiphi.apps.studies.motion_inputs import CAUSES, InputSampler
 from psiphi.apps.studies.study_config import StudyConfig
 from psiphi.apps.studies.zarr_store import StudyStore
-from psiphi.simulation.simulate.simulate import simulate
 from psiphi.simulation.simulation_errors import MotionWarning
 from psiphi.simulation.trajectory.trajectory import Trajectory
 from psiphi.simulation.trajectory.trajectory_tables import coordinate_names
@@ -33,6 +33,13 @@ class States(NamedTuple):
     q: np.ndarray
     v: np.ndarray
     t: np.ndarray | None = None
+
+
+class StudyMeasurement(NamedTuple):
+    """The times (n,) and values (motions, n, *channels) that a sensor measured."""
+
+    t: np.ndarray
+    value: np.ndarray
 
 
 class StudyFailure(NamedTuple):
@@ -78,12 +85,40 @@ class Study:
 
     @property
     def samples(self) -> States:
-        """q (motions, samples, nq), v and times t, if `keep` is set: Zarr arrays, read lazily."""
+        """q (motions, samples, nq), v and times t, if `keep` is set: Zarr arrays, read lazily (of a
+        study without a folder: NumPy arrays)."""
         if not self.config.every:
             raise StateError("this study stored no samples", "set [keep] every = 10")
-        self.store.check_finished()
         t = self.config.every * self.config.dt * np.arange(self.config.samples)
-        return States(self.store.group["q"], self.store.group["v"], t)
+        return States(self._array("q"), self._array("v"), t)
+
+    def measured(self, sensor: str) -> StudyMeasurement:
+        """The times (n,) and measured values (motions, n, *channels) of a sensor of `[sensors]`: a
+        Zarr array, read lazily (of a study without a folder: a NumPy array). NaN after a motion
+        diverged.
+
+        >>> import psiphi as pp
+        >>> vary = {"v": {"uniform": [0.0, 1.0]}}
+        >>> torque = pp.JointTorque(rate=200, noise=0.01)
+        >>> study = pp.study(
+        ...     pp.load("acrobot"), motions=4, duration=0.1, vary=vary, sensors={"torque": torque}
+        ... )
+        >>> study.measured("torque").value[2].shape
+        (21, 2)
+        """
+        known = {x.name: x for x in self.config.sensors}
+        if sensor not in known:
+            raise StateError(f"this study has no sensor {shown(sensor)}", nearest(sensor, known))
+        found = known[sensor]
+        return StudyMeasurement(found.times, self._array(found.array))
+
+    def _array(self, name: str) -> Any:
+        """A Zarr array, read lazily. The folder of a temporary study is deleted with this object,
+        so that its arrays are read at once."""
+        if self._temporary is not None:
+            return self.store.read(name)
+        self.store.check_finished()
+        return self.store.group[name]
 
     @property
     def failures(self) -> list[StudyFailure]:
@@ -149,20 +184,10 @@ class Study:
             raise StateError(
                 f"motion {i} cannot start: {CAUSES[int(inputs.fault)]}", "see study.drawn([i])"
             )
-        time = {"duration": config.steps * config.dt, "dt": config.dt}
         with warnings.catch_warnings():
             if flag("quiet", quiet):
                 warnings.simplefilter("ignore", MotionWarning)
-            return simulate(
-                inputs.system,
-                inputs.q,
-                inputs.v,
-                inputs.tau,
-                compiled=True,
-                **time,
-                **config.options,
-                contacts=inputs.ground or "hold",
-            )
+            return simulate_every_step(config, inputs)
 
     if TYPE_CHECKING:  # implemented in a later module
 

@@ -52,6 +52,7 @@ class StudyStore:
             "final_v": ((robot.nv,), "f8"),
         }
         sizes |= {"cause": ((), "u1"), "joint": ((), "i4"), "time": ((), "f8")}
+        sizes |= {x.array: (x.shape, "f8") for x in self.config.sensors}
         return sizes | (
             {"q": ((rows, robot.nq), "f8"), "v": ((rows, robot.nv), "f8")} if rows else {}
         )

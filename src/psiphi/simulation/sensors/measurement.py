@@ -51,6 +51,17 @@ def measure(
     >>> {name: x.value.shape for name, x in found.items()}
     {'imu': (21, 6), 'joints': (101, 6)}
     """
+    return measure_motions(motion, sensors, seed, f_ext)
+
+
+def measure_motions(
+    motion: Trajectory,
+    sensors: Mapping[str, Sensor],
+    seed: int = 0,
+    f_ext: Push | None = None,
+    motions: np.ndarray | None = None,
+) -> dict[str, Measurement]:
+    """(Internal use only) `measure` of motions with these numbers, which their errors depend on."""
     if not isinstance(sensors, Mapping) or not all(
         isinstance(name, str) and isinstance(x, Sensor) for name, x in sensors.items()
     ):
@@ -67,21 +78,26 @@ def measure(
     if seed >= 1 << 64:
         raise StateError(f"seed is {seed}", "give a number below 2^64")
     pushes = None if f_ext is None else ExternalForces(Plant(motion.system), motion.batch, f_ext)
-    return {name: _read(motion, name, x, seed, pushes) for name, x in sensors.items()}
+    return {name: _read(motion, name, x, seed, pushes, motions) for name, x in sensors.items()}
 
 
 def _read(
-    motion: Trajectory, name: str, sensor: Sensor, seed: int, pushes: ExternalForces | None
+    motion: Trajectory,
+    name: str,
+    sensor: Sensor,
+    seed: int,
+    pushes: ExternalForces | None,
+    motions: np.ndarray | None,
 ) -> Measurement:
     """What one sensor measures."""
     if not len(motion):
         raise StateError("measure: the motion has no samples", "give a motion with some")
-    t = _times(motion, sensor)
+    t = measurement_times(motion.t, sensor)
     with np.errstate(invalid="ignore"):
         exact = sensor.sample(_samples(motion, sensor, t, pushes))
     flat = exact.reshape(int(np.prod(motion.batch)), len(t), -1)
     step = 1.0 / sensor.rate if sensor.rate else _mean_step(t)
-    value = sensor.errors.disturb(flat, step, seed, name).reshape(exact.shape)
+    value = sensor.errors.disturb(flat, step, seed, name, motions).reshape(exact.shape)
     return Measurement(t, value, exact)
 
 
@@ -89,15 +105,15 @@ def _mean_step(t: np.ndarray) -> float:
     return float(t[-1] - t[0]) / max(len(t) - 1, 1)
 
 
-def _times(motion: Trajectory, sensor: Sensor) -> np.ndarray:
-    """The times of the measurements."""
+def measurement_times(t: np.ndarray, sensor: Sensor) -> np.ndarray:
+    """(Internal use only) The times of the measurements of a motion with samples at t."""
     if sensor.rate is None:
-        return motion.t
-    span = float(motion.t[-1] - motion.t[0])
+        return t
+    span = float(t[-1] - t[0])
     count = np.floor(span * sensor.rate * (1.0 + 1e-12) + 1e-9) + 1.0
     if not count < MOST_SAMPLES:
         raise StateError(f"rate={sensor.rate:g} gives {count:g} measurements", "give a lower rate")
-    return np.minimum(motion.t[0] + np.arange(int(count)) / sensor.rate, motion.t[-1])
+    return np.minimum(t[0] + np.arange(int(count)) / sensor.rate, t[-1])
 
 
 def _samples(

@@ -17,6 +17,7 @@ from psiphi._util.errors import StateError
 from psiphi.simulation.sensors.philox import normal
 
 MOST_NUMBERS = 1 << 40  # of one motion
+MOST_MOTIONS = 1 << 24  # with one name
 
 
 @dataclass(frozen=True)
@@ -27,14 +28,23 @@ class SensorNoise:
     bias: np.ndarray
     drift: np.ndarray
 
-    def disturb(self, exact: np.ndarray, step: float, seed: int, name: str) -> np.ndarray:
-        """The measured values of exact ones (batch, samples, channels), `step` seconds apart."""
+    def disturb(
+        self,
+        exact: np.ndarray,
+        step: float,
+        seed: int,
+        name: str,
+        motions: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """The measured values of exact ones (batch, samples, channels), `step` seconds apart;
+        `motions` are the numbers of the motions, by default 0, 1, ..."""
+        motions = np.arange(len(exact)) if motions is None else motions
         values = exact + self._rows("bias", exact)
         noise, drift = self._rows("noise", exact), self._rows("drift", exact)
         if noise.any():
-            values = values + noise * _normal(exact.shape, seed, f"{name} noise")
+            values = values + noise * _normal(exact.shape, seed, f"{name} noise", motions)
         if drift.any():
-            steps = math.sqrt(step) * _normal(exact.shape, seed, f"{name} drift")
+            steps = math.sqrt(step) * _normal(exact.shape, seed, f"{name} drift", motions)
             steps[:, :1] = 0.0
             values = values + drift * np.cumsum(steps, axis=-2)
         return values
@@ -49,12 +59,17 @@ class SensorNoise:
         return row
 
 
-def _normal(shape: tuple[int, ...], seed: int, name: str) -> np.ndarray:
-    """Normal numbers (batch, samples, channels)."""
-    motions, *own = shape
-    size = math.prod(own)
+def _normal(shape: tuple[int, ...], seed: int, name: str, motions: np.ndarray) -> np.ndarray:
+    """Normal numbers (batch, samples, channels) of the motions with these numbers."""
+    size = math.prod(shape[1:])
     if size >= MOST_NUMBERS:
         raise StateError(f"a measurement has {size} numbers", "give a lower rate")
-    first = np.arange(motions, dtype=np.uint64)[:, None] * np.uint64(MOST_NUMBERS)
-    numbers = first + np.arange(size, dtype=np.uint64)
-    return normal(seed, name, numbers.ravel()).reshape(shape)
+    out = np.empty((len(motions), size))
+    blocks = np.asarray(motions, dtype=np.int64) // MOST_MOTIONS
+    for block in np.unique(blocks).tolist():  # counters have 64 bits
+        own = blocks == block
+        first = (motions[own] % MOST_MOTIONS).astype(np.uint64)[:, None] * np.uint64(MOST_NUMBERS)
+        numbers = first + np.arange(size, dtype=np.uint64)
+        of_block = f"{name} {block}" if block else name
+        out[own] = normal(seed, of_block, numbers.ravel()).reshape(numbers.shape)
+    return out.reshape(shape)

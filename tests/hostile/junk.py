@@ -161,6 +161,7 @@ def table(folder: Path) -> list[Call]:
     s = robot.operators
     i, j, k = s.bodies("i j k")
     ports = pp.estimation.two_ports(ur5, np.zeros(2))
+    old = pp.estimation.held_riccati(ur5, np.zeros(2))
     product = pp.function(s.mass @ pp.vector("x"))
     state = {"out": None, "dtype": None, "check": False}
     calls = [
@@ -507,6 +508,18 @@ def table(folder: Path) -> list[Call]:
             pp.estimation.fast_gains,
             {"model": pp.estimation.sequence([np.eye(2)], [np.eye(2)] * 2, [np.eye(2)] * 2)},
         ),
+        Call(
+            "estimation.held_riccati", pp.estimation.held_riccati, {"robot": ur5, "q": np.zeros(2)}
+        ),
+        *(
+            Call(f"estimation.HeldRiccati.{name}", getattr(old, name), {"q": np.zeros(2)})
+            for name in ("mass_matrix", "mass_matrix_inverse", "residual", "sensitivity")
+        ),
+        Call(
+            "estimation.HeldRiccati.forward_dynamics",
+            old.forward_dynamics,
+            {"q": np.zeros(2), "v": np.zeros(2), "tau": np.zeros(2), "corrections": 1},
+        ),
         Call("two_ports", pp.estimation.two_ports, {"robot": ur5, "q": np.zeros(2)}),
         Call("TwoPort.on", ports.on, {"inner": ports}),
         Call("TwoPort.felt", ports.felt, {"load": np.eye(6)}),
@@ -841,6 +854,11 @@ def _motions(robot: pp.Robot) -> list[Call]:
             },
         ),
         Call(
+            "study sensors",
+            lambda **o: pp.study(pp.load("acrobot"), motions=2, duration=2e-3, sensors={"one": o}),
+            {"kind": "joint_torque", "joints": "*", "rate": 1e3, "noise": 0.1, "bias": 0.0},
+        ),
+        Call(
             "study vary",
             lambda **o: pp.study(
                 pp.load("acrobot"),
@@ -884,7 +902,7 @@ def _motions(robot: pp.Robot) -> list[Call]:
         Call(
             "ComputedTorque",
             _asked(pp.ComputedTorque, q, v),
-            {"robot": robot, "reference": q, "kp": 1.0, "kd": 1.0, **motors},
+            {"robot": robot, "reference": q, "kp": 1.0, "kd": 1.0, "share": None, **motors},
         ),
         Call(
             "Lyapunov",
@@ -895,6 +913,8 @@ def _motions(robot: pp.Robot) -> list[Call]:
                 "kp": 1.0,
                 "kd": 1.0,
                 "pull": 1.0,
+                "joints": None,
+                "share": None,
                 **motors,
             },
         ),
@@ -932,7 +952,15 @@ def _motions(robot: pp.Robot) -> list[Call]:
         Call(
             "Decoupled",
             _asked(pp.Decoupled, q, v),
-            {"robot": robot, "reference": q, "k": 1.0, "pull": 1.0, **motors},
+            {
+                "robot": robot,
+                "reference": q,
+                "k": 1.0,
+                "pull": 1.0,
+                "joints": None,
+                "share": None,
+                **motors,
+            },
         ),
         Call(
             "OperationalSpace",
@@ -940,6 +968,7 @@ def _motions(robot: pp.Robot) -> list[Call]:
             {
                 "robot": robot,
                 "frame": next(iter(robot.frames)),
+                "share": None,
                 "target": np.zeros(3),
                 "kp": 1.0,
                 "kd": 1.0,
@@ -1240,6 +1269,16 @@ def _chains(robot: pp.Robot) -> list[Call]:
                 "inertia": 1.0,
             },
         ),
+        Call(
+            "Lyapunov of a chain",
+            _asked(pp.Lyapunov, grip, np.zeros(held.nv)),
+            {"robot": held, "reference": grip, "joints": None, "share": [1.0]},
+        ),
+        Call(
+            "System.with_dynamics",
+            held.with_dynamics,
+            {"mechanisms": {"puma560": lambda q, v, tau: tau}, "batched": False},
+        ),
         Call("System.split_forces", system.split_forces, {"q": q, "forces": forces, "share": None}),
         Call(
             "System.effective_compliance",
@@ -1294,7 +1333,11 @@ def _saved(folder: Path) -> Path:
 @cache
 def _study() -> pp.Study:
     return pp.study(
-        pp.load("acrobot"), motions=3, duration=2e-3, vary={"mass": {"choice": [1.0, 2.0]}}
+        pp.load("acrobot"),
+        motions=3,
+        duration=2e-3,
+        vary={"mass": {"choice": [1.0, 2.0]}},
+        sensors={"torque": pp.JointTorque()},
     )
 
 

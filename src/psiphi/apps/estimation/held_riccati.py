@@ -21,12 +21,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psiphi._util.array_types import Numbers
+from psiphi._util.errors import StateError
 from psiphi._util.validate import check_robot, real_array, whole_number
 from psiphi.model.state_checks import check_unit_quaternions
 from psiphi.robot.robot import Robot
 
 if TYPE_CHECKING:
     from psiphi.algebra.expressions.operators import Operators
+
+
+MOST_CORRECTIONS = 1000
 
 
 class HeldRiccati:
@@ -91,7 +95,13 @@ class HeldRiccati:
         inverse = self.mass_matrix_inverse(q)
         lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1])
         a = np.zeros((*lead, self.robot.nv))
-        for _ in range(1 + whole_number("corrections", corrections)):
+        count = whole_number("corrections", corrections)
+        if count > MOST_CORRECTIONS:
+            raise StateError(
+                f"corrections is {count}, expected at most {MOST_CORRECTIONS}",
+                "compute P anew if the error is that large",
+            )
+        for _ in range(1 + count):
             missing = tau - self.robot.inverse_dynamics(q, v, a)
             a = a + np.einsum("...ij,...j->...i", inverse, missing)
         return a

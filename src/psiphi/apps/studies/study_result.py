@@ -107,7 +107,7 @@ class Study:
         (21, 2)
         """
         known = {x.name: x for x in self.config.sensors}
-        if sensor not in known:
+        if not isinstance(sensor, str) or sensor not in known:
             raise StateError(f"this study has no sensor {shown(sensor)}", nearest(sensor, known))
         found = known[sensor]
         return StudyMeasurement(found.times, self._array(found.array))

@@ -78,21 +78,21 @@ class ReferenceVelocityLaw(Controller):
         shares, key = read_share(robot, share), ()
         if isinstance(robot, System):
             at = chain_coordinates(name, robot, joints, self.reference(0.0)[0])
-            steps, key = self.chain_steps(robot, at, bool(shares)), (astuple(at), bool(shares))
+            steps, key = self._chain_steps(robot, at, bool(shares)), (astuple(at), bool(shares))
             rates = Step("constraint_rates", {"dq": "v"})
             steps = (Step(reference_velocity), rates, *steps)
             gains = {gain: x * at.mask for gain, x in gains.items()}
         else:
             self.check_motors("use pp.ComputedTorque")
-            steps = (Step(reference_velocity), *self.robot_steps(robot))
+            steps = (Step(reference_velocity), *self._robot_steps(robot))
         self.law = Law(steps, ("q_ref", "v_ref", "a_ref"), key)
         self.numbers = gains | shares
 
-    def robot_steps(self, robot: Robot) -> tuple[Step, ...]:
+    def _robot_steps(self, robot: Robot) -> tuple[Step, ...]:
         """The torques of a robot, from v_r and a_r."""
         raise NotImplementedError
 
-    def chain_steps(self, system: System, at: ChainCoordinates, shared: bool) -> tuple[Step, ...]:
+    def _chain_steps(self, system: System, at: ChainCoordinates, shared: bool) -> tuple[Step, ...]:
         """The torques of a closed chain, from v_r, a_r, Jc and dJc."""
         raise NotImplementedError
 
@@ -139,7 +139,7 @@ class Lyapunov(ReferenceVelocityLaw):
         numbers = {"kp": kp, "kd": kd, "pull": pull}
         super().__init__(robot, reference, numbers, joints, share, actuated, passive)
 
-    def robot_steps(self, robot: Robot) -> tuple[Step, ...]:
+    def _robot_steps(self, robot: Robot) -> tuple[Step, ...]:
         if robot.manifold.is_flat:
             return (
                 Step(mean_and_half_difference),
@@ -156,7 +156,7 @@ class Lyapunov(ReferenceVelocityLaw):
             Step(lyapunov_torque_on_manifolds),
         )
 
-    def chain_steps(self, system: System, at: ChainCoordinates, shared: bool) -> tuple[Step, ...]:
+    def _chain_steps(self, system: System, at: ChainCoordinates, shared: bool) -> tuple[Step, ...]:
         feasible = FeasibleReference(at)
         return (
             Step(feasible, sizes=feasible.sizes),
@@ -204,7 +204,7 @@ class Decoupled(ReferenceVelocityLaw):
         numbers = {"k": k, "pull": pull}
         super().__init__(robot, reference, numbers, joints, share, actuated, passive)
 
-    def robot_steps(self, robot: Robot) -> tuple[Step, ...]:
+    def _robot_steps(self, robot: Robot) -> tuple[Step, ...]:
         return (
             Step(velocity_error),
             Step("mass_half_product", {"y": "s"}),
@@ -214,7 +214,7 @@ class Decoupled(ReferenceVelocityLaw):
             Step("inverse_dynamics", {"a": "u"}),
         )
 
-    def chain_steps(self, system: System, at: ChainCoordinates, shared: bool) -> tuple[Step, ...]:
+    def _chain_steps(self, system: System, at: ChainCoordinates, shared: bool) -> tuple[Step, ...]:
         motion = DecoupledMotion(at)
         return (
             Step("mass_matrix"),

@@ -71,7 +71,7 @@ class Walker:
 
     def samples(self) -> Motion:
         """The target at the steps, computed beforehand, as a function of time."""
-        table = [self.target(DT * k) for k in range(STEPS)]
+        table = [self.target(DT * k) for k in range(STEPS + 1)]
         return lambda t: table[round(t / DT)]
 
     def starts(self, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -156,6 +156,16 @@ class Model:
             joint.q_slice.stop - 1 for joint in self.joints if joint.row.nq != joint.row.nv
         )
 
+    @cached_property
+    def unit_vectors(self) -> tuple[tuple[str, slice], ...]:
+        """(joint, its entries of q that have the norm 1): the last four, or fewer."""
+        joints = [joint for joint in self.joints if joint.row.nq != joint.row.nv]
+        starts = (max(joint.q_slice.start, joint.q_slice.stop - 4) for joint in joints)
+        return tuple(
+            (joint.name, slice(start, joint.q_slice.stop))
+            for joint, start in zip(joints, starts, strict=True)
+        )
+
     def check_nonzero_quaternions(self, name: str, q: np.ndarray) -> np.ndarray:
         """(Internal use only) q, or a StateError if a quaternion of a single q (nq,) is zero.
 

@@ -95,13 +95,12 @@ def check_loops(model: Model, name: str, q: np.ndarray) -> None:
 
 def check_unit_quaternions(model: Model, name: str, q: np.ndarray) -> None:
     """Check that quaternions have unit length to rounding."""
-    for last in model.quaternions:
+    for name_of_joint, numbers in model.unit_vectors:
         with np.errstate(all="ignore"):
-            norm = np.linalg.norm(q[..., last - 3 : last + 1].astype(float), axis=-1)
+            norm = np.linalg.norm(q[..., numbers].astype(float), axis=-1)
         place = first_true(np.abs(norm - 1.0) > ROUNDING)
         if place is not None:
-            joint = next(x for x in model.joints if x.q_slice.stop == last + 1)
-            quaternion = f"the quaternion of joint {joint.name!r}{batch_element(place)}"
+            quaternion = f"the quaternion of joint {name_of_joint!r}{batch_element(place)}"
             raise StateError(
                 f"{name}: {quaternion} has norm {norm[place]:.9g}, expected 1",
                 "robot.normalize(q) scales quaternions; their order is x, y, z, w",

@@ -138,3 +138,19 @@ def test_the_assembler_takes_contacts(biped):
     plan = RolloutOptions("moreau", Law(), time_varying=False, hold=True, contacts=contacts)
     text = CudaTarget().emit(CudaRolloutProgram(biped, plan).rollout, "f")
     assert "Used" in ptx_assembler.assemble(text, "sm_90")
+
+
+@pytest.mark.parametrize("law", [{"law": "convex"}, {"smooth": 0.01}])
+def test_other_laws_are_those_of_the_host(cards, biped, law):
+    """The friction differs by motion, and some feet slide. Feet that slide and part from the ground
+    feel it by the convex law: also if the motion is alone."""
+    friction = np.arange(1.0, 8.0)[:, None] / 8.0
+    ground = pp.Ground(friction=friction, **law)
+    for char in "df":
+        host = compare(biped, ground, char)
+    q, v = (x.astype(float) for x in starts(biped, ground=ground))
+    for i in range(len(q)):
+        alone = pp.rollout(
+            biped, q[i], v[i], contacts=pp.Ground(friction=friction[i], **law), **RUN
+        )
+        assert all(map(np.array_equal, alone, (host.q[i], host.v[i])))

@@ -322,7 +322,8 @@ class GroundContact:
         near: Any = 0.0 * step
         for normal in (*speed[::3], *stops):
             near = maximum(near, less(normal, 0.0))
-        if self.law.smooth or any(self.space.locked):  # they act always
+        # others act also on contacts that part, if they slide or are smoothed
+        if not self.law.is_exact or any(self.space.locked):
             near = 1.0 + 0.0 * near
         found = {
             "place": self.space.pack(StepPlaces(places, sides)),

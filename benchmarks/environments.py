@@ -261,7 +261,7 @@ def main() -> None:
     best = rows[0][1]
     for name, speed in rows:
         print(f"{name:10} {speed / 1e3:8.1f} k steps/s   {best / speed:5.2f}")
-    flops = env.kernel("same_step").loop.flops
+    flops = env.kernel("same_step").loop.code().flops
     print(f"{flops} operations a control step, without iterations of the contacts")
 
 

@@ -83,7 +83,7 @@ def _methods(cart: pp.Robot, needed: dict[str, Any]) -> list[Call]:
             {**many, "autoreset": "disabled", "dtype": np.float32},
         ),
         Call("Environment.single", lambda **o: env.single(**o).reset(), {"dtype": np.float32}),
-        Call("Environment.torch", lambda **o: env.torch(**o).reset(), many),
+        Call("Environment.torch", lambda **o: env.torch(**o).reset(), many | {"device": "cpu"}),
         Call("Environment.jax", lambda **o: _in_float64(env.jax, **o), {"autoreset": "disabled"}),
     ]
 

@@ -41,6 +41,7 @@ MADE = {
     "viewer.Viewer": "viewer.view",
 }
 ELSEWHERE = {
+    "Environment.html": "tests/apps/viewer/test_policy_page.py: each call compiles a page",
     **{
         f"{law}.torque": "the law itself, on numbers and on the compiler's tapes; "
         "law(t, q, v) reads what "
@@ -359,6 +360,7 @@ def _contacts() -> list[Call]:
     ball, ground = b.build(), pp.Ground()
     touching = ball.with_contacts({"ball": pp.Sphere(0.1)})
     q, v = touching.on_ground(touching.neutral()), np.zeros(6)
+    corners = [(0, 0, 0), (0.1, 0, 0), (0, 0.1, 0), (0, 0, 0.1)]
     sizes: dict[type, dict[str, Any]] = {
         pp.Point: {},
         pp.Sphere: {"radius": 0.1},
@@ -366,6 +368,7 @@ def _contacts() -> list[Call]:
         pp.Cylinder: {"radius": 0.1, "length": 0.2},
         pp.Box: {"size": (0.1, 0.2, 0.3)},
         pp.Points: {"points": [(0, 0, 0)]},
+        pp.Hull: {"vertices": corners, "points": 4},
     }
     shapes = [
         call
@@ -383,11 +386,31 @@ def _contacts() -> list[Call]:
             ),
         )
     ]
+    touch, hull = pp.GivenContacts(pairs=[("ball", "world")]), pp.Hull(corners)
+    found, rows = ("points", "normals", "gaps"), (np.zeros((1, 3)), np.eye(3)[2:], np.zeros(1))
     law = {"friction": 0.5, "restitution": 0.1, "stiffness": 1e5, "damping": 10.0}
     plane = {"normal": (0, 0, 1), "point": (0, 0, 0), "iterations": 10, "tolerance": 1e-6}
     return [
         *shapes,
-        Call("Ground", pp.Ground, {**law, **plane}),
+        Call("Ground", pp.Ground, {**law, **plane, "law": "convex", "smooth": 0.01}),
+        Call("Ground of heights", pp.Ground, {"height": np.zeros((2, 3)), "size": (1.0, 2.0)}),
+        Call(
+            "GivenContacts",
+            pp.GivenContacts,
+            {
+                **law,
+                **plane,
+                "law": "convex",
+                "smooth": 0.01,
+                "height": np.zeros((2, 3)),
+                "size": (1.0, 2.0),
+                "pairs": [("ball", "world")],
+                "find": lambda q: rows,
+            },
+        ),
+        Call("GivenContacts.at", touch.at, dict(zip(found, rows, strict=True)) | {"friction": 0.5}),
+        Call("GivenContacts.found", touch.at(*rows).found, {"q": q}),
+        Call("Hull.at", hull.at, {"pose": (0, 0, 0.1)}),
         Call(
             "Robot.compile",
             lambda **o: ball.compile("jacobian", **o),
@@ -403,6 +426,7 @@ def _contacts() -> list[Call]:
                 "links": None,
                 "pairs": [("ball", "wall")],
                 "ground": "*",
+                "mesh_points": 8,
             },
         ),
         Call(

@@ -69,7 +69,7 @@ class TorchEnvironment:
             device = self.torch.device(value)
             if device.type == "cuda":
                 self.torch.empty(0, device=device)
-        except (RuntimeError, TypeError, AssertionError) as error:
+        except (RuntimeError, TypeError, ValueError, AssertionError) as error:
             cause = f"device is {shown(value)}, which torch does not have: {error}"
             raise StateError(cause.partition("\n")[0], 'use "cpu" or "cuda"') from error
         if device.type not in ("cpu", "cuda"):

@@ -75,8 +75,9 @@ class StepLoop:
         cache: Cache | None = None,
     ):
         self._key, self._rollout, self._what = key, rollout, what
+        self._name = key(HOST)
         shared = {} if cache is None else cache
-        self._codes = kernel_cache.in_memory(shared, key(HOST), CACHE_SIZE, dict)
+        self._codes = kernel_cache.in_memory(shared, self._name, CACHE_SIZE, dict)
 
     def code(self, count: int | None = None) -> LoopCode:
         """The code for so many motions; for None, any that is there already."""
@@ -149,14 +150,14 @@ class RolloutKernel(StepLoop):
         key: Callable[[CpuTarget], str],
     ):
         program = source if isinstance(source, RolloutProgram) else source.program
-        known, name = program.robot.last_rollout, key(HOST)
-        source = known.get(name, source)
 
         def rollout() -> tuple[Rollout, dict[str, int]]:
-            if name not in known:
+            known = program.robot.last_rollout
+            if self._name not in known:
                 known.clear()
-                known[name] = source
-            return source.rollout, {"flops": source.flops}
+                known[self._name] = source
+            traced = known[self._name]
+            return traced.rollout, {"flops": traced.flops}
 
         super().__init__(key, rollout, f"motions of {program.robot.name}", _cache)
         self.options = options

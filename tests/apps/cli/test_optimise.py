@@ -22,9 +22,15 @@ def test_files(tmp_path, capsys, monkeypatch):
     motion = Trajectory.load("plan.npz")
     assert motion.q.shape == (16, 2) and motion.info["method"] == "optimal control"
     np.testing.assert_array_equal(Trajectory.load("plan.csv").q, motion.q)
-    assert "<svg" in Path("plan.svg").read_text() and "<html" in Path("plan.html").read_text()
-    text = Path(PATH).read_text().replace("torque = false", 'hessian = "gauss"\ntorque = false')
-    Path("tool_path.toml").write_text(text)
+    assert "<svg" in Path("plan.svg").read_text(encoding="utf-8") and "<html" in Path(
+        "plan.html"
+    ).read_text(encoding="utf-8")
+    text = (
+        Path(PATH)
+        .read_text(encoding="utf-8")
+        .replace("torque = false", 'hessian = "gauss"\ntorque = false')
+    )
+    Path("tool_path.toml").write_text(text, encoding="utf-8")
     assert cli.main(["optimise", "tool_path.toml", "-o", "arm.c"]) == 0
     assert all(Path(f"arm{end}").exists() for end in (".h", ".c", "_test.c"))
     assert not Path("tool_path.npz").exists()

@@ -209,7 +209,7 @@ class Hull(ContactShape):
     pose: Pose | Numbers | None = None
 
     def at(self, pose: Pose) -> Hull:
-        """The same hull at another pose."""
+        """(Internal use only) The same hull at another pose."""
         moved = Hull(self.vertices, self.points, pose)
         vars(moved).update(_found=self._support("the hull"))
         return moved

@@ -98,7 +98,19 @@ class GivenContacts(Ground):
         self, points: Numbers, normals: Numbers, gaps: Numbers, friction: Numbers | None = None
     ) -> GivenContacts:
         """The same with the contacts of one step: points and normals (..., c, 3), gaps (..., c),
-        and friction (..., c) of all contacts of the robot, if it differs from step to step."""
+        and friction (..., c) of all contacts of the robot, if it differs from step to step.
+
+        >>> import psiphi as pp
+        >>> b = pp.Builder("ball")
+        >>> b.body("ball", mass=2.0, inertia=(1.0, 1.0, 1.0))
+        >>> b.joint("base", "free", "world", "ball")
+        >>> ball, contacts = b.build(), GivenContacts(pairs=[("ball", "world")])
+        >>> touch = contacts.at([[0.0, 0.0, 0.0]], [[0.0, 0.0, 1.0]], [0.0])
+        >>> zero = [0.0] * 6
+        >>> q, v, contact = ball.step(ball.neutral(), zero, zero, 1e-3, contacts=touch)
+        >>> contact.forces.round(2).tolist()
+        [[0.0, 0.0, 19.62]]
+        """
         found = self._read("at", points, normals, gaps)
         if friction is not None:
             mu, fault = read_array(friction, None)
@@ -112,7 +124,7 @@ class GivenContacts(Ground):
         return known
 
     def found(self, q: np.ndarray) -> Found:
-        """The contacts at q (..., nq)."""
+        """(Internal use only) The contacts at q (..., nq)."""
         known: Found | None = self.__dict__.get("_found")
         if known is not None:
             return known

@@ -59,9 +59,11 @@ def test_the_test_program_agrees(tmp_path):
     compiled(*options, test, code, "-o", str(tmp_path / "test"))
     done = subprocess.run([tmp_path / "test"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and "largest error" in done.stdout, done.stdout + done.stderr
-    text = (tmp_path / "posed_test.c").read_text()
+    text = (tmp_path / "posed_test.c").read_text(encoding="utf-8")
     head, numbers = text.split("test_u[8] = {\n", 1)
-    (tmp_path / "posed_test.c").write_text(head + "test_u[8] = {\n 1.0 + " + numbers.lstrip())
+    (tmp_path / "posed_test.c").write_text(
+        head + "test_u[8] = {\n 1.0 + " + numbers.lstrip(), encoding="utf-8"
+    )
     compiled(*options, test, code, "-o", str(tmp_path / "wrong"))
     assert subprocess.run([tmp_path / "wrong"], capture_output=True, timeout=60).returncode == 1
 

@@ -50,7 +50,7 @@ from psiphi.simulation.contact.contact_space import ContactSpace, Scalars, pull,
 from psiphi.simulation.control.control_law import Values
 
 # residuals, or changes of a sweep, as shares of the ground's tolerance
-CONVERGENCE = 1e-6  # the iterations end
+CONVERGENCE = 1e-4  # the iterations end
 SWEEP_CONVERGENCE = 1e-4  # the sweeps end, if there are no steps of Newton's method
 ROUNDED, LATE_CONVERGENCE = 1e-3, 0.03  # they end if the best so far is below: at first, and late
 CYCLE, DAMPED_STEPS = 10, 5

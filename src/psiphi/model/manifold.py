@@ -172,7 +172,8 @@ class Manifold:
 
     def _turned(self, column: str, others: np.ndarray, *arrays: np.ndarray) -> np.ndarray:
         """The law in this column of the joint table, of joints that have one, else `others`."""
-        out = np.array(others)
+        lead = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+        out = np.array(np.broadcast_to(others, (*lead, self.nv)))
         for joint in self.curved:
             if (law := getattr(joint.row, column)) is not None:
                 rows = joint.v_slice
@@ -188,15 +189,9 @@ class Manifold:
 
     def log_rate(self, p: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """d/dt log(p, q), where q moves at the velocity v."""
-        if self.is_flat:
-            return v
-        out, q_dot = np.array(v), self.rate(q, v)
-        for joint in self.curved:
-            law, entries = partial(_log_rate, joint), joint.q_slice
-            out[..., joint.v_slice] = on_arrays(
-                law, p[..., entries], q[..., entries], q_dot[..., entries]
-            )
-        return out
+        return (
+            v if self.is_flat else self._curved(v, _log_rate, (p, Q), (q, Q), (self.rate(q, v), Q))
+        )
 
     def carried(self, q: np.ndarray, p: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Ad v: the velocity of q with which log(q, p) stays constant, where p moves at v."""

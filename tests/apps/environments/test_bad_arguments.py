@@ -132,3 +132,31 @@ def test_states_and_numbers():
         "<Environment of 'cartpole': 1 actions, observations policy 4, 0.02 s a step>"
     )
     assert env.action_names == ("slide",) and env.reward_names == ("alive", "upright")
+
+
+@pytest.mark.parametrize("kind", ["friction", "height", "parameters", "q_ref"])
+def test_numbers_of_several_environments_are_refused(kind):
+    """An environment is the same alone, in any batch and on a GPU: numbers by the place in a batch
+    would change it. A set with an axis of length 1 is one set."""
+    robot = pp.load("anymal_c")
+    q = robot.neutral()
+
+    def make(rows):
+        sets = np.linspace(0.5, 1.0, rows)[:, None]
+        loose = robot.free("mass")
+        body = loose.at(sets * loose.parameters()) if kind == "parameters" else robot
+        ground = {
+            "friction": {"friction": sets},
+            "height": {"height": np.zeros((rows, 3, 3)), "size": (4, 4)},
+        }
+        return pp.environment(
+            body,
+            pp.Ground(**ground.get(kind, {})),
+            actuation=pp.PD(body, np.tile(q, (rows, 1)) if kind == "q_ref" else q, 80.0, 2.0),
+            observations=["height"],
+            rewards={"alive": 1.0},
+        )
+
+    with pytest.raises(pp.StateError, match=rf"the batch axes of {kind} are \(3,\).*randomize="):
+        make(3)
+    make(1)

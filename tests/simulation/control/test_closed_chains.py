@@ -250,3 +250,14 @@ def test_what_is_refused(five_bar, closed, cell, held):
 
 def five_bar_loops(system):
     return [pp.Loop("ball", contact.first, contact.second) for contact in system.contacts]
+
+
+@pytest.mark.parametrize("law", [pp.ComputedTorque, pp.Lyapunov, pp.Decoupled])
+def test_one_reference_and_many_states_of_a_held_object(cell, held, law):
+    """Each element of a batch beside the same state alone."""
+    law = law(cell, held, 4.0, 1.0)
+    q = np.tile(held, (3, 1))
+    _, v = cell.project(q, np.random.default_rng(0).standard_normal((3, cell.nv)))
+    tau = law(0.0, q, v)
+    for i in range(3):
+        np.testing.assert_allclose(law(0.0, q[i], v[i]), tau[i], rtol=1e-12, atol=1e-12)

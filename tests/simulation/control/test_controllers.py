@@ -171,6 +171,28 @@ def test_controllers_take_batches():
             )
 
 
+JOINT_LAWS = {
+    "PD": lambda robot, q, **options: pp.PD(robot, q, 10.0, 1.0, **options),
+    "ComputedTorque": lambda robot, q, **options: pp.ComputedTorque(robot, q, 10.0, 1.0, **options),
+    "Lyapunov": lambda robot, q, **options: pp.Lyapunov(robot, q, 10.0, 1.0, pull=0.5, **options),
+    "Decoupled": lambda robot, q, **options: pp.Decoupled(robot, q, 2.0, 0.5, **options),
+}
+
+
+@pytest.mark.parametrize("name", JOINT_LAWS)
+def test_one_reference_and_any_batch_axes_of_curved_joints(name):
+    """Spherical, planar and free joints; q and v with and without batch axes, each beside itself
+    with all of them."""
+    robot = juggler()
+    (q, v), (goal, _) = state(robot, 2, 3), state(robot, 3)
+    law = JOINT_LAWS[name](robot, goal, passive=())
+    for x, y in ((q, v), (q, v[0]), (q[0], v)):
+        tau = law(0.0, x, y)
+        rows = zip(np.broadcast_to(x, q.shape), np.broadcast_to(y, v.shape), tau, strict=True)
+        for one, speed, found in rows:
+            np.testing.assert_allclose(found, law(0.0, one, speed), rtol=1e-12, atol=1e-12)
+
+
 def test_a_half_turn_is_the_shortest_way():
     """The rotation error of a pose is a rotation vector, at any angle."""
     robot = ur5()

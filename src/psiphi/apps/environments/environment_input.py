@@ -172,6 +172,7 @@ def read_input(
     )
     constants = {**law.constants(), "h": np.array([h])}
     constants |= dict(zip((PARAMETERS,), parameters_of(plant.robot), strict=False))
+    _check_one_set(constants)
     if IMPLICIT_LOSSES in constants:
         mask = randomization.implicit_losses(constants[IMPLICIT_LOSSES])
         constants[IMPLICIT_LOSSES] = mask
@@ -210,7 +211,8 @@ def _posture(plant: Plant, actuation: Controller | None, q0: Numbers | None) -> 
             f"actuation is {type(actuation).__name__}, without a constant posture q_ref",
             "give pp.PD(robot, posture, ...), whose posture the actions move",
         )
-    return np.asarray(constant[0])
+    _check_one_set({"q_ref": constant[0]})
+    return constant[0].reshape(-1)
 
 
 def _scale(
@@ -233,6 +235,19 @@ def _per_motor(name: str, value: Numbers, count: int) -> np.ndarray:
     if isinstance(value, bool) or not (np.isfinite(array) & (array > 0.0)).all():
         raise StateError(f"{name} is {shown(value)}, expected positive numbers", "give others")
     return np.array(np.broadcast_to(array.astype(float), count))
+
+
+def _check_one_set(constants: Mapping[str, np.ndarray]) -> None:
+    """Refuse numbers with batch axes: an environment is the same alone as in any batch, which
+    numbers by the place in a batch would change."""
+    for name, x in constants.items():
+        if x.ndim > 1 and x.size > x.shape[-1]:
+            raise StateError(
+                f"environment: the batch axes of {name.rpartition('.')[2]} are {x.shape[:-1]}, "
+                "expected one set of numbers for all environments",
+                "randomize= varies masses, gains and friction by episode; for several terrains "
+                "make an environment for each",
+            )
 
 
 def _most_steps(length: float | None, step_time: float) -> int:

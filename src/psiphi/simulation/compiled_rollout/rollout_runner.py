@@ -277,7 +277,7 @@ class Runner:
             return np.broadcast_to(x, (*self.batch, *core)).reshape(self.count, *core)
         except ValueError:
             cause = (
-                "the torque, its reference or the parameters have batch axes "
+                "the torque, its reference, the parameters or the ground have batch axes "
                 f"{x.shape[:-2]}, the initial state {self.batch}"
             )
             raise StateError(cause, "give the initial state all batch axes") from None

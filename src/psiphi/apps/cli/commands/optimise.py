@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from psiphi._util.errors import Error
 from psiphi.apps.cli.commands.simulate import (
     check_writable,
+    output_paths,
     parse_numbers,
     random_start,
     write_motion,
@@ -159,15 +160,7 @@ def start_and_options(args: argparse.Namespace, scene: SceneSetup) -> dict[str, 
 
 def output_files(args: argparse.Namespace) -> list[Path]:
     """The output files: those of -o, or NAME.npz and NAME.html. Only the names are checked."""
-    paths = [Path(name) for name in args.output or ()]
-    if paths and args.no_files:
-        raise Error("--no-files and -o contradict each other", "omit one of them")
-    for path in paths:
-        if path.suffix.lower() not in ENDINGS:
-            raise Error(
-                f"{str(path)!r} ends in {path.suffix!r}, expected {', '.join(ENDINGS)}",
-                "use one of these endings",
-            )
+    paths = output_paths(args, ENDINGS)
     name = Path(args.scene).stem
     return paths if paths or args.no_files else [Path(f"{name}.npz"), Path(f"{name}.html")]
 

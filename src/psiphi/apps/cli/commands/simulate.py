@@ -296,15 +296,15 @@ def parse_numbers(option: str, text: str, size: int) -> list[float]:
     return values
 
 
-def output_paths(args: argparse.Namespace) -> list[Path]:
+def output_paths(args: argparse.Namespace, endings: tuple[str, ...] = ENDINGS) -> list[Path]:
     """The output files of the arguments. Only the names are checked, not the disk."""
     paths = [Path(name) for name in args.output or ()]
     if paths and args.no_files:
         raise Error("--no-files and -o contradict each other", "omit one of them")
     for path in paths:
-        if path.suffix.lower() not in ENDINGS:
+        if path.suffix.lower() not in endings:
             raise Error(
-                f"{str(path)!r} ends in {path.suffix!r}, expected {', '.join(ENDINGS)}",
+                f"{str(path)!r} ends in {path.suffix!r}, expected {', '.join(endings)}",
                 "use one of these endings",
             )
     return paths

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psiphi._util.errors import Error, StateError
-from psiphi._util.text import shown
+from psiphi._util.text import count_of, shown
 from psiphi._util.validate import as_names
 from psiphi.robot.mechanisms.dynamics.load_distribution import unconstrained_motions
 from psiphi.robot.mechanisms.system import System
@@ -85,8 +85,8 @@ def chain_coordinates(
         chosen = next((x for x in choices if _determine(Jc, x, freedoms)), None)
         if chosen is None:
             raise StateError(
-                f"{law} of {system.name}: the chain has {freedoms} degrees of freedom, and neither "
-                "its motors nor its object are as many independent coordinates",
+                f"{law} of {system.name}: the chain has {count_of(freedoms, 'degree')} of freedom, "
+                "and neither its motors nor its object are as many independent coordinates",
                 "name joints whose motion determines that of all others: joints=[...]",
             )
     else:
@@ -95,7 +95,7 @@ def chain_coordinates(
         if not _determine(Jc, chosen, freedoms):
             raise StateError(
                 f"{law} of {system.name}: the {len(chosen)} coordinates of joints={shown(joints)} "
-                f"do not determine the motion, which has {freedoms} degrees of freedom",
+                f"do not determine the motion, which has {count_of(freedoms, 'degree')} of freedom",
                 f"name joints with {freedoms} coordinates whose motion determines that of all "
                 "others",
             )
